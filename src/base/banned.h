@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions that have no safe use here, turned into compile errors. Included
+ * by every file through the command line of the build (-include).
+ */
+#ifndef OB_BASE_BANNED_H
+#define OB_BASE_BANNED_H
+
+/* System headers first: they may declare or use these names themselves. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#undef alloca /* a macro of <stdlib.h>, which would be warned about */
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok
+#pragma GCC poison atoi atol atof gmtime localtime ctime asctime strerror rand
+#pragma GCC poison sleep usleep alloca
+
+#endif

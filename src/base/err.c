@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Filling and extending struct ob_err. Messages are cut, never overflowed. */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int ob_err_set(struct ob_err *err, int status, enum ob_err_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	err->status = status;
+	err->kind = kind;
+	err->native[0] = '\0';
+	va_start(ap, fmt);
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+int ob_err_errno(struct ob_err *err, int status, enum ob_err_kind kind, const char *fmt, ...)
+{
+	int saved = errno;
+	const char *name = strerrorname_np(saved);
+	va_list ap;
+
+	err->status = status;
+	err->kind = kind;
+	(void)snprintf(err->native, sizeof(err->native), "%s", name ? name : "errno");
+	va_start(ap, fmt);
+	int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	if (n >= 0 && (size_t)n < sizeof(err->msg)) {
+		errno = saved; /* %m reads it */
+		(void)snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %m");
+	}
+	return status;
+}
+
+int ob_err_context(struct ob_err *err, const char *fmt, ...)
+{
+	char old[sizeof(err->msg)];
+	va_list ap;
+
+	memcpy(old, err->msg, sizeof(old));
+	va_start(ap, fmt);
+	int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(err->msg))
+		return err->status;
+
+	size_t room = sizeof(err->msg) - (size_t)n;
+	if (snprintf(err->msg + n, room, ": %s", old) >= (int)room)
+		memcpy(err->msg + sizeof(err->msg) - 4, "...", 4);
+	return err->status;
+}
+
+const char *ob_err_kind_name(enum ob_err_kind kind)
+{
+	switch (kind) {
+	case OB_ERR_NONE:
+		return "none";
+	case OB_ERR_DOWN:
+		return "down";
+	case OB_ERR_RETRY:
+		return "retry";
+	case OB_ERR_REJECT:
+		return "reject";
+	case OB_ERR_LOST:
+		return "lost";
+	case OB_ERR_FATAL:
+		return "fatal";
+	}
+	return "unknown";
+}

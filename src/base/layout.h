@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of our tables and columns in the user's database, checked. */
+#ifndef OB_BASE_LAYOUT_H
+#define OB_BASE_LAYOUT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+/* PostgreSQL cuts longer names silently, so nobody gets them. */
+enum { OB_IDENT_MAX = 63, OB_IDENT_SIZE = OB_IDENT_MAX + 1 };
+
+/* column, may be switched off */
+#define OB_COLUMN_MAP(X) \
+	X(seq, false) \
+	X(id, false) \
+	X(aggregate_type, false) \
+	X(aggregate_id, false) \
+	X(event_type, false) \
+	X(revision, true) \
+	X(sequence_number, true) \
+	X(payload, false) \
+	X(headers, true) \
+	X(snapshot, true) \
+	X(correlation_id, true) \
+	X(causation_id, true) \
+	X(partition_key, true) \
+	X(ordering_key, false) \
+	X(partition_no, false) \
+	X(priority, false) \
+	X(target, false) \
+	X(occurred_at, true) \
+	X(created_at, false) \
+	X(status, false) \
+	X(attempts, false) \
+	X(available_at, false) \
+	X(published_at, false) \
+	X(last_error, false) \
+	X(claim_token, false) \
+	X(locked_by, false) \
+	X(locked_until, false)
+
+enum ob_column {
+#define X(name, optional) OB_COL_##name,
+	OB_COLUMN_MAP(X)
+#undef X
+	OB_COL_COUNT
+};
+
+#define OB_TABLE_MAP(X) \
+	X(outbox) \
+	X(workers) \
+	X(partitions) \
+	X(throughput) \
+	X(meta)
+
+enum ob_table {
+#define X(name) OB_TABLE_##name,
+	OB_TABLE_MAP(X)
+#undef X
+	OB_TABLE_COUNT
+};
+
+/* Plain data, filled only by the functions below, so every name in it is safe to quote. */
+struct ob_layout {
+	char schema[OB_IDENT_SIZE]; /* "": the connection's own */
+	char table[OB_TABLE_COUNT][OB_IDENT_SIZE];
+	char column[OB_COL_COUNT][OB_IDENT_SIZE]; /* "": switched off */
+	bool string_id;                           /* the id column holds canonical text */
+	bool binary_payload;                      /* the payload column holds bytes */
+};
+
+/* The names that `outbox setup` makes. */
+void ob_layout_default(struct ob_layout *layout);
+/*
+ * Rename the outbox table, "name" or "schema.name"; the companions follow as
+ * name_workers, name_partitions, ... A bad name is OUTBOX_ECONFIG.
+ */
+int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_err *err);
+/* Rename one column; `name` NULL switches an optional one off. */
+int ob_layout_set_column(struct ob_layout *layout, const char *column, const char *name,
+			 struct ob_err *err);
+/* No two columns may share a name. */
+int ob_layout_check(const struct ob_layout *layout, struct ob_err *err);
+/* The column of that name of ours, or -1. */
+int ob_column_find(const char *name, size_t size);
+/* [A-Za-z_][A-Za-z0-9_$]*, at most OB_IDENT_MAX long. */
+bool ob_ident_valid(const char *name, size_t size);
+
+#endif

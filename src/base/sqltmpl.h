@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SQL templates: the only thing that builds SQL from configuration.
+ *
+ *   {outbox} {workers} ...   a table, quoted, with its schema
+ *   {event_type}             a column, quoted; an error when it is switched off
+ *   {headers|NULL}           the column, or the text behind the bar when it is off
+ *   {?headers}, x{/}         the text up to {/} only when the column is on
+ *   {!headers}, x{/}         ... only when it is off
+ *   {name:ready}             the outbox table's bare name with _ready, quoted: for indexes
+ *   {=partition_count}       a number given by the caller
+ *   {?+string_id}..{/}       ... only when the layout flag (string_id, binary_payload) is set;
+ *                            {!+string_id}..{/} when it is not
+ *
+ * Sections do not nest. A brace is written {{ . An unknown name is a bug of
+ * ours and fails with OUTBOX_EINVAL; the template test expands all of them.
+ */
+#ifndef OB_BASE_SQLTMPL_H
+#define OB_BASE_SQLTMPL_H
+
+#include "base/buf.h"
+#include "base/layout.h"
+
+struct ob_sqltmpl_number {
+	const char *name;
+	int64_t value;
+};
+
+/* `quote` is '"' or '`'. Appends to *out. `numbers` ends with a NULL name; may be NULL. */
+int ob_sqltmpl_expand(struct ob_buf *out, const char *tmpl, const struct ob_layout *layout,
+		      char quote, const struct ob_sqltmpl_number *numbers, struct ob_err *err);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sink: where messages go. Asynchronous: send() hands a message over,
+ * poll() moves bytes and returns outcomes. One struct ob_sink is one
+ * connection and belongs to one thread; it never logs.
+ *
+ * The life of a delivery: send() accepted it -> exactly one outcome comes out of
+ * poll(), or reset() forgets it. Nothing is ever confirmed before the sink's
+ * own acknowledgement is in hand: for a file that is the fsync.
+ */
+#ifndef OB_SINK_SINK_H
+#define OB_SINK_SINK_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/message.h"
+#include "base/opt.h"
+
+struct ob_sink;
+
+struct ob_header {
+	struct ob_str name, value;
+};
+
+/*
+ * A message, routed. Everything is borrowed and must stay unchanged until the
+ * outcome is returned or reset() is called.
+ */
+struct ob_delivery {
+	uint64_t tag; /* the caller's; comes back with the outcome */
+	const struct ob_message *message;
+	struct ob_str destination; /* topic, stream, subject ... */
+	struct ob_str key;         /* p NULL: unordered */
+	struct ob_str body;        /* p NULL: tombstone */
+	struct ob_str content_type; /* of the body; p NULL: as stored, JSON unless the layout is binary */
+	const struct ob_header *headers;
+	size_t header_count;
+};
+
+/* An outcome: err.kind OB_ERR_NONE means stored, as far as this sink's acknowledgement goes. */
+struct ob_ack {
+	uint64_t tag;
+	struct ob_err err;
+};
+
+/*
+ * Connect or get ready. DOWN when the peer is away (call again later), FATAL
+ * when a person must act. Called again after DOWN outcomes or reset(); when
+ * the sink is already usable it does nothing.
+ */
+typedef int ob_sink_open_fn(struct ob_sink *sink, struct ob_err *err);
+
+/*
+ * Hand one message over. Never blocks for long (at most a connect timeout).
+ *   0  accepted: its outcome will come from poll()
+ *   1  not accepted now, the window is full: poll() first (OB_SINK_FULL)
+ *  <0  not accepted and no outcome will follow: REJECT (too large, bad
+ *      destination) or RETRY about this message, DOWN or FATAL about the sink
+ * A failure never takes back what was accepted before.
+ */
+typedef int ob_sink_send_fn(struct ob_sink *sink, const struct ob_delivery *delivery,
+			    struct ob_err *err);
+enum { OB_SINK_FULL = 1 };
+
+/*
+ * Move bytes out and in, wait up to timeout_ms for the first outcome (0: do
+ * not wait) and write up to `max` outcomes, in any order. Returns how many. When the
+ * connection is lost, every unconfirmed delivery gets a DOWN outcome (its
+ * fate is unknown). A failure of poll() itself (FATAL) gives no outcomes.
+ */
+typedef int ob_sink_poll_fn(struct ob_sink *sink, int timeout_ms, struct ob_ack *acks, size_t max,
+			    struct ob_err *err);
+
+/*
+ * Forget everything unconfirmed: no outcome will come for it and no further
+ * byte of it is sent. Used when a lease is lost or time is up.
+ */
+typedef void ob_sink_reset_fn(struct ob_sink *sink);
+
+/* Optional. An fd to poll for reading while outcomes are awaited; -1: none. */
+typedef int ob_sink_fd_fn(struct ob_sink *sink);
+
+/* Give back what is held; called once, also on a sink that was never opened. Unconfirmed is forgotten. */
+typedef void ob_sink_close_fn(struct ob_sink *sink);
+
+/* One line for people: "file /var/log/outbox.ndjson". */
+typedef void ob_sink_describe_fn(struct ob_sink *sink, struct ob_buf *out);
+
+enum {
+	/*
+	 * After a failure other than REJECT, nothing that was sent later for the
+	 * same key has been stored, so many messages of one key may be in flight.
+	 * Without it the caller keeps one unconfirmed message per key.
+	 */
+	OB_SINK_ORDERED = 1 << 0,
+	/* What is sent is gone when the process ends (memory, stdout): not for real use. */
+	OB_SINK_VOLATILE = 1 << 1,
+};
+
+struct ob_sink_ops {
+	const char *name; /* "file": the `type` of a sinks: entry */
+	unsigned caps;
+	size_t size;               /* of the backend's struct, whose first member is struct ob_sink */
+	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
+	ob_sink_open_fn *open;
+	ob_sink_send_fn *send;
+	ob_sink_poll_fn *poll;
+	ob_sink_reset_fn *reset;
+	ob_sink_fd_fn *fd;
+	ob_sink_close_fn *close;
+	ob_sink_describe_fn *describe;
+};
+
+/* First member of every backend's own struct. */
+struct ob_sink {
+	const struct ob_sink_ops *ops;
+	const struct ob_clock *clock;
+};
+
+struct ob_sink_backend {
+	const char *name;
+	const struct ob_sink_ops *ops; /* NULL: not in this build */
+	const char *package;           /* the Debian package that brings its library, or NULL */
+	const char *help;
+};
+
+/* All that users may name; the last has no name. */
+extern const struct ob_sink_backend ob_sink_backends[];
+
+/* The backend of a type; the error names what is unknown, or the package that is missing. */
+int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend,
+		 struct ob_err *err);
+/* Make one with its options set, not opened. On success the caller owns *ret_sink. */
+int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+		size_t option_count, const struct ob_clock *clock, struct ob_sink **ret_sink,
+		struct ob_err *err);
+/* Close and free; NULL is allowed. */
+void ob_sink_free(struct ob_sink *sink);
+
+/* The operations; see the function types above. */
+ob_sink_open_fn ob_sink_open;
+ob_sink_send_fn ob_sink_send;
+ob_sink_poll_fn ob_sink_poll;
+ob_sink_reset_fn ob_sink_reset;
+ob_sink_fd_fn ob_sink_fd;
+ob_sink_describe_fn ob_sink_describe;
+
+#endif
