@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration file as structs: every name resolved, every value in range. */
+#ifndef OB_CONFIG_CONFIG_H
+#define OB_CONFIG_CONFIG_H
+
+#include "base/layout.h"
+#include "base/log.h"
+#include "sink/sink.h"
+#include "store/store.h"
+
+struct ob_config_store {
+	const char *name;
+	struct ob_store_conf conf; /* with the file's layout */
+};
+
+struct ob_config_sink {
+	const char *name;
+	const struct ob_sink_ops *ops;
+	const struct ob_opt_value *options; /* checked against ops->opts */
+	size_t option_count;
+};
+
+enum ob_after_publish { OB_AFTER_KEEP, OB_AFTER_DELETE };
+enum ob_on_dead { OB_ON_DEAD_RELEASE, OB_ON_DEAD_HOLD };
+
+/* One entry of `relays:`; the option table in relay_opts.c names every member. */
+struct ob_config_relay {
+	const char *name; /* delivers rows whose target is its name */
+	const struct ob_config_store *store;
+	const struct ob_config_sink *sink;
+	uint32_t workers;
+	int ordering; /* enum ob_ordering */
+	uint32_t batch_size;
+	int64_t batch_bytes;
+	int64_t idle_backoff_ms;
+	int64_t shutdown_timeout_ms;
+	int after_publish; /* enum ob_after_publish */
+	int on_dead;       /* enum ob_on_dead */
+	int64_t claim_ttl_ms;
+	struct {
+		bool enabled;
+		uint32_t partition_count;
+		int64_t lease_ttl_ms, lease_renew_ms, heartbeat_ttl_ms;
+	} leasing;
+	struct {
+		uint32_t max_attempts;
+		int64_t base_delay_ms, max_backoff_ms;
+		double multiplier, jitter;
+	} retry;
+	struct {
+		char *destination; /* a template; only "{aggregate_type}" style names for now */
+	} route;
+	struct {
+		int64_t published_after_ms, dead_after_ms, every_ms; /* OB_NEVER_MS: never */
+		uint32_t batch;
+	} cleanup;
+};
+
+struct ob_config {
+	char *path; /* where it was read from; NULL: defaults */
+	struct ob_layout layout;
+	unsigned writer_flags; /* OUTBOX_NO_PAYLOAD_CHECK ... */
+	struct ob_config_store *stores;
+	size_t store_count;
+	struct ob_config_sink *sinks;
+	size_t sink_count;
+	struct ob_config_relay *relays;
+	size_t relay_count;
+	enum ob_log_level log_level;
+	enum ob_log_format log_format;
+	struct ob_arena arena; /* all of the above but `path` lives here */
+};
+
+/*
+ * Read and check the file. On OUTBOX_ECONFIG every fault found is a line
+ * "file:line:col: what is wrong" in *faults, in the order of the file, and err
+ * counts them. On success the caller owns *ret_config.
+ */
+int ob_config_load(const char *path, struct ob_buf *faults, struct ob_config **ret_config,
+		   struct ob_err *err);
+/* The same from memory; `name` stands for the file in messages. */
+int ob_config_parse(struct ob_str text, const char *name, struct ob_buf *faults,
+		    struct ob_config **ret_config, struct ob_err *err);
+/* A configuration of one store named "main" and nothing else, for `--store URL`. */
+int ob_config_of_store(const char *url, struct ob_config **ret_config, struct ob_err *err);
+void ob_config_free(struct ob_config *config);
+
+const struct ob_config_store *ob_config_find_store(const struct ob_config *config, const char *name);
+
+/* A commented sample made from the option tables, for `outbox init`: it loads as it is. */
+void ob_config_sample(struct ob_buf *out);
+/* Every key with its type, default and help, as Markdown, for the reference page. */
+void ob_config_reference(struct ob_buf *out);
+
+#endif
