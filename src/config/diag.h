@@ -24,7 +24,8 @@ void ob_diags_done(struct ob_diags *diags);
 /* Add one. Line 0: about the file as a whole. */
 void ob_diags_add(struct ob_diags *diags, struct ob_yaml_pos at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Append "name:line:col: text\n" of the first OB_DIAGS_SHOWN by place, then "name: and N more\n". */
+/* Append "name:line:col: text\n" of the first OB_DIAGS_SHOWN by place, then "name: and N more\n".
+ */
 void ob_diags_print(struct ob_diags *diags, const char *name, struct ob_buf *out);
 
 #endif

@@ -7,8 +7,10 @@ static const char intro[] =
 	"\n"
 	"# Configuration\n"
 	"\n"
-	"The configuration is one YAML file, by default `outbox.yaml`; another is named with `-c`.\n"
-	"`outbox init` writes a commented one, `outbox config check` lists everything that is wrong "
+	"The configuration is one YAML file, by default `outbox.yaml`; another is named with "
+	"`-c`.\n"
+	"`outbox init` writes a commented one, `outbox config check` lists everything that is "
+	"wrong "
 	"with it,\neach as `file:line:col: what`.\n"
 	"\n"
 	"- **Durations** are written `250ms`, `15s`, `5m`, `168h` or `7d`; a bare number is "
@@ -18,9 +20,11 @@ static const char intro[] =
 	"environment\n  variable and `${file:PATH}` by the content of a file without its last "
 	"newline. A variable that is\n  not set is an error. `$${` stands for a plain `${`. Paths "
 	"start at the working directory.\n"
-	"- **Unknown and duplicate keys** are errors. Anchors, aliases, merge keys and tags are not "
+	"- **Unknown and duplicate keys** are errors. Anchors, aliases, merge keys and tags are "
+	"not "
 	"supported.\n"
-	"- **Limits**: 1 MB, 32 levels, 20000 keys and values, 1000 stores, sinks and relays each.\n"
+	"- **Limits**: 1 MB, 32 levels, 20000 keys and values, 1000 stores, sinks and relays "
+	"each.\n"
 	"- Keys marked with ↻ are taken over by a reload (`SIGHUP`); the others need a restart.\n";
 
 static const struct {
@@ -97,8 +101,9 @@ static void add_sinks(struct ob_buf *out, const struct ob_section *section)
 
 static void add_relays(struct ob_buf *out)
 {
-	ob_buf_adds(out, "\nWithout `relays`, one store and one sink make one relay named `default`."
-			 " Names are unique.\n");
+	ob_buf_adds(out,
+		    "\nWithout `relays`, one store and one sink make one relay named `default`."
+		    " Names are unique.\n");
 	add_table(out, ob_relay_section.opts);
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
 		ob_buf_addf(out, "\n### `%s` of a relay\n\n%s\n", s->name, s->help);
@@ -110,16 +115,18 @@ static void add_relays(struct ob_buf *out)
 			ob_buf_adds(out, ".\n");
 		}
 	}
-	ob_buf_adds(out, "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "
-			 "is good),\n`heartbeat_ttl` longer than `lease_renew`, `max_backoff` not "
-			 "shorter than `base_delay`; with\n`leasing: { enabled: false }` the "
-			 "`ordering` must be `none`.\n");
+	ob_buf_adds(out,
+		    "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "
+		    "is good),\n`heartbeat_ttl` longer than `lease_renew`, `max_backoff` not "
+		    "shorter than `base_delay`; with\n`leasing: { enabled: false }` the "
+		    "`ordering` must be `none`.\n");
 }
 
 static void add_columns(struct ob_buf *out, const struct ob_section *section)
 {
-	ob_buf_addf(out, "\n### `%s` of the layout\n\n%s\n\n```yaml\nlayout:\n  columns:\n"
-			 "    event_type: kind\n    causation_id: ~\n```\n",
+	ob_buf_addf(out,
+		    "\n### `%s` of the layout\n\n%s\n\n```yaml\nlayout:\n  columns:\n"
+		    "    event_type: kind\n    causation_id: ~\n```\n",
 		    section->name, section->help);
 	ob_buf_adds(out, "\n| column | may be switched off |\n|---|---|\n");
 	for (size_t i = 0; i < OB_COL_COUNT; i++)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+_Static_assert(offsetof(struct ob_relay_draft, relay) == 0, "the tables serve both structs");
+
 struct names {
 	const char *what; /* "store" */
 	const char **list;
@@ -144,10 +146,11 @@ void ob_read_relays(struct ob_walk *walk, struct ob_yaml *node, const char *path
 	bool given = node && !ob_yaml_is_null(node);
 
 	(void)section;
-	if (given ? !is_list(walk, node, path) : config->store_count != 1 || config->sink_count != 1)
+	if (given ? !is_list(walk, node, path)
+		  : config->store_count != 1 || config->sink_count != 1)
 		return;
-	config->relays = ob_arena_alloc(walk->arena,
-					(given ? node->count : 1) * sizeof(*config->relays));
+	config->relays =
+		ob_arena_alloc(walk->arena, (given ? node->count : 1) * sizeof(*config->relays));
 	if (!config->relays || !gather(walk, config, &resolver)) {
 		walk->failed = true;
 		return;

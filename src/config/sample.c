@@ -8,18 +8,12 @@
 static const struct {
 	const char *section, *key, *value;
 } live[] = {
-	{ "stores", "url", "sqlite:outbox.db" },
-	{ "sinks", "type", "file" },
-	{ "sinks", "path", "outbox.ndjson" },
-	{ "relays", "name", NULL },
-	{ "relays", "store", "main" },
-	{ "relays", "sink", "out" },
-	{ "relays", "workers", NULL },
-	{ "relays", "ordering", NULL },
-	{ "retry", "max_attempts", NULL },
-	{ "route", "destination", NULL },
-	{ "cleanup", "published_after", NULL },
-	{ "log", "level", NULL },
+	{ "stores", "url", "sqlite:outbox.db" }, { "sinks", "type", "file" },
+	{ "sinks", "path", "outbox.ndjson" },    { "relays", "name", NULL },
+	{ "relays", "store", "main" },           { "relays", "sink", "out" },
+	{ "relays", "workers", NULL },           { "relays", "ordering", NULL },
+	{ "retry", "max_attempts", NULL },       { "route", "destination", NULL },
+	{ "cleanup", "published_after", NULL },  { "log", "level", NULL },
 };
 
 enum { HELP_COLUMN = 34, LINE_MAX_COLUMNS = 100 };
@@ -43,8 +37,9 @@ static const char *zero_of(const struct ob_opt *opt)
 /* Plain where YAML and the eye allow it. */
 static void add_value(struct ob_buf *line, const char *value)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_./-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789_./-";
 
 	if (*value && value[strspn(value, plain)] == '\0') {
 		ob_buf_adds(line, value);

@@ -2,7 +2,6 @@
 /* Reading stores: and sinks:, whose options are their backends' own. */
 #include "config/sections.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* A backend's options as text that its own table has accepted. */
@@ -63,49 +62,15 @@ static void *make_entries(struct ob_walk *walk, const struct ob_yaml *node, size
 
 /* ---- stores ---------------------------------------------------------- */
 
-/* "sqlite:" of "sqlite:outbox.db". What is behind it may hold a password. */
-static bool scheme_of(const char *url, char *out, size_t size)
-{
-	size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
-
-	if (n == 0 || url[n] != ':' || n + 2 > size)
-		return false;
-	memcpy(out, url, n + 1);
-	out[n + 1] = '\0';
-	return true;
-}
-
-static const char *closest_store(const char *scheme)
-{
-	const char *names[32];
-	size_t n = 0;
-
-	for (const struct ob_store_backend *b = ob_store_backends; b->name && n < 32; b++)
-		names[n++] = b->name;
-	return ob_suggest(scheme, names, n);
-}
-
 int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_backend,
 			   struct ob_err *err)
 {
-	char scheme[40];
+	int r = ob_store_find(url, ret_backend, err);
 
-	if (!scheme_of(url, scheme, sizeof(scheme)))
-		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-				  "it has no scheme; write for example sqlite:outbox.db");
-	if (!url[strlen(scheme)])
+	if (r == 0 && strchr(url, ':')[1] == '\0')
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 				  "nothing stands behind '%s'; write for example sqlite:outbox.db",
-				  scheme);
-	int r = ob_store_find(scheme, ret_backend, err);
-	if (r < 0) {
-		scheme[strlen(scheme) - 1] = '\0';
-		const char *hint = closest_store(scheme);
-		if (hint && strcmp(hint, scheme) != 0)
-			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-					  "no store has the scheme '%s'; did you mean '%s'?",
-					  scheme, hint);
-	}
+				  url);
 	return r;
 }
 
@@ -171,16 +136,6 @@ void ob_read_stores(struct ob_walk *walk, struct ob_yaml *node, const char *path
 
 /* ---- sinks ----------------------------------------------------------- */
 
-static const char *closest_sink(const char *type)
-{
-	const char *names[64];
-	size_t n = 0;
-
-	for (const struct ob_sink_backend *b = ob_sink_backends; b->name && n < 64; b++)
-		names[n++] = b->name;
-	return ob_suggest(type, names, n);
-}
-
 static const struct ob_sink_ops *find_sink(struct ob_walk *walk, struct ob_yaml *node,
 					   const char *path, const char *type)
 {
@@ -189,12 +144,7 @@ static const struct ob_sink_ops *find_sink(struct ob_walk *walk, struct ob_yaml 
 
 	if (ob_sink_find(type, &backend, &err) == 0)
 		return backend->ops;
-	const char *hint = closest_sink(type);
-	if (hint && strcmp(hint, type) != 0)
-		ob_walk_fault(walk, node, "%s.type: no sink is of the type '%.80s'; did you mean '%s'?",
-			      path, type, hint);
-	else
-		ob_walk_fault(walk, node, "%s.type: %s", path, err.msg);
+	ob_walk_fault(walk, node, "%s.type: %s", path, err.msg);
 	return NULL;
 }
 

@@ -32,11 +32,11 @@ extern const struct ob_section ob_config_section;
 /* One entry of relays:, into a struct ob_relay_draft. */
 extern const struct ob_section ob_relay_section;
 
-extern const struct ob_opt ob_store_entry_opts[];  /* struct ob_store_draft */
-extern const struct ob_opt ob_sink_entry_opts[];   /* struct ob_sink_draft */
-extern const struct ob_opt ob_relay_opts[];        /* struct ob_relay_draft */
-extern const struct ob_opt ob_relay_route_opts[];  /* struct ob_config_relay */
-extern const struct ob_opt ob_layout_opts[];       /* struct ob_layout_draft */
+extern const struct ob_opt ob_store_entry_opts[]; /* struct ob_store_draft */
+extern const struct ob_opt ob_sink_entry_opts[];  /* struct ob_sink_draft */
+extern const struct ob_opt ob_relay_opts[];       /* struct ob_relay_draft */
+extern const struct ob_opt ob_relay_route_opts[]; /* struct ob_config_relay */
+extern const struct ob_opt ob_layout_opts[];      /* struct ob_layout_draft */
 
 /* The readers of the sections that are more than options; base is the struct ob_config. */
 ob_section_read_fn ob_read_stores;
@@ -49,7 +49,7 @@ ob_section_read_fn ob_read_columns; /* base: struct ob_layout_draft */
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_config_relay *relay);
 
-/* The backend of a URL; the message holds nothing of it but the scheme. */
+/* The backend of a whole URL; no message holds more of it than the scheme. */
 int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_backend,
 			   struct ob_err *err);
 

@@ -11,7 +11,8 @@ static const char *const payload_type_names[] = { "json", "binary", NULL };
 _Static_assert(OB_LOG_ERROR == 0 && OB_LOG_WARN == 1 && OB_LOG_INFO == 2 && OB_LOG_DEBUG == 3,
 	       "level_names");
 _Static_assert(OB_LOG_AUTO == 0 && OB_LOG_LOGFMT == 1 && OB_LOG_JSON == 2, "format_names");
-_Static_assert(sizeof(enum ob_log_level) == sizeof(int) && sizeof(enum ob_log_format) == sizeof(int),
+_Static_assert(sizeof(enum ob_log_level) == sizeof(int) &&
+		       sizeof(enum ob_log_format) == sizeof(int),
 	       "an ENUM option is an int");
 
 const struct ob_opt ob_store_entry_opts[] = {

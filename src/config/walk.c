@@ -54,8 +54,9 @@ bool ob_walk_is_mapping(struct ob_walk *walk, struct ob_yaml *node, const char *
 
 static void report_duplicate(struct ob_walk *walk, const struct ob_yaml *child, const char *path)
 {
-	ob_diags_add(&walk->diags, child->key_at, "duplicate key '%.80s'%s%s; the first is in line %u",
-		     child->key, *path ? " in " : "", path, child->earlier->key_at.line);
+	ob_diags_add(&walk->diags, child->key_at,
+		     "duplicate key '%.80s'%s%s; the first is in line %u", child->key,
+		     *path ? " in " : "", path, child->earlier->key_at.line);
 }
 
 static bool knows(const struct ob_section *section, const struct ob_opt *more, const char *name)
@@ -151,8 +152,8 @@ bool ob_walk_text(struct ob_walk *walk, struct ob_yaml *node, const char *path, 
 
 	if (node->kind != OB_YAML_SCALAR) {
 		/* destination: {event_type} is a mapping to YAML. */
-		const char *hint = node->flow && strcmp(what, "a text") == 0 ? "; put it in quotes"
-									     : "";
+		const char *hint =
+			node->flow && strcmp(what, "a text") == 0 ? "; put it in quotes" : "";
 		ob_walk_fault(walk, node, "%s expects %s, not %s%s", path, what,
 			      ob_yaml_kind_name(node), hint);
 		return false;
@@ -206,6 +207,8 @@ static void read_option(struct ob_walk *walk, struct ob_yaml *node, const char *
 		walk->failed = true;
 	else if (r < 0)
 		ob_walk_fault(walk, node, "%s%s%s", path, *path ? "." : "", err.msg);
+	else if ((opt->flags & OB_OPT_REQUIRED) && !*text)
+		ob_walk_fault(walk, node, "%s must not be empty", full);
 }
 
 void ob_walk_options(struct ob_walk *walk, const struct ob_yaml *node, const char *path,

@@ -34,7 +34,10 @@ struct ob_section {
 	const char *help;                  /* one sentence */
 };
 
-#define OB_SECTION_END { .name = NULL }
+#define OB_SECTION_END \
+	{ \
+		.name = NULL \
+	}
 
 /* The default of every option of a section and of the plain sections in it. */
 int ob_section_defaults(const struct ob_section *section, void *base, struct ob_err *err);
