@@ -188,7 +188,8 @@ struct ob_settled {
  * dropped and counted as lost, the others are applied. *ret_lost (lease_count
  * entries, may be NULL) says which leases failed. With a token, each row is
  * guarded by its own token: another's is lost, a row that is gone has vanished,
- * an expired one that nobody took is still ours.
+ * an expired one that nobody took is still ours. The row is found by seq and must carry the
+ * message's id, else it has vanished: a database that lost its tail hands numbers out again.
  *  - PUBLISHED: published, last_error cleared, attempts kept (or the row is
  *    deleted). If the row held its key, the key is released. Applies to pending,
  *    failed and parked rows; else vanished.
