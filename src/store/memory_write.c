@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory store: write transactions. Numbers are drawn at push, rows show at commit. */
-#include "base/json.h"
-#include "base/utf8.h"
+#include "lib/check.h"
 #include "store/memory_impl.h"
 
 int mem_tx_begin(struct ob_store *store, struct ob_err *err)
@@ -21,84 +20,33 @@ int mem_tx_begin(struct ob_store *store, struct ob_err *err)
 
 /* ---- one message ----------------------------------------------------- */
 
-static struct ob_str sized(const void *text, size_t size)
+static int check_message(struct ob_store *store, const struct outbox_message *message,
+			 struct ob_push_row *ret_row, bool *ret_has_id, struct ob_err *err)
 {
-	return text && size ? (struct ob_str){ text, size } : ob_str(text);
-}
+	const struct ob_check_rules rules = { .flags = store->writer_flags };
+	struct outbox_error fault = { 0 };
 
-static int check_json(const struct outbox_message *msg, unsigned flags, struct ob_err *err)
-{
-	struct ob_str payload = sized(msg->payload, msg->payload_size);
-	struct ob_str headers = sized(msg->headers, msg->headers_size);
-	struct ob_str snapshot = sized(msg->snapshot, msg->snapshot_size);
-	bool check = !(flags & (OUTBOX_NO_PAYLOAD_CHECK | OUTBOX_BINARY_PAYLOAD));
-	int status = 0;
-
-	if (payload.p && check && !ob_json_valid(payload, NULL))
-		status = OUTBOX_EPAYLOADJSON;
-	else if (headers.p && !(flags & OUTBOX_NO_HEADERS_CHECK) &&
-		 !ob_json_valid_object(headers, NULL))
-		status = OUTBOX_EHEADERSJSON;
-	else if (snapshot.p && check && !ob_json_valid(snapshot, NULL))
-		status = OUTBOX_ESNAPSHOTJSON;
-	return status ? ob_err_set(err, status, OB_ERR_REJECT, "%s", "not valid JSON") : 0;
-}
-
-static int check_texts(const struct outbox_message *msg, struct ob_err *err)
-{
-	const char *const texts[] = {
-		msg->aggregate_type, msg->aggregate_id,   msg->event_type,   msg->partition_key,
-		msg->target,         msg->correlation_id, msg->causation_id,
-	};
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (!texts[i])
-			continue;
-		if (!ob_utf8_valid(ob_str(texts[i])))
-			return ob_err_set(err, OUTBOX_ETEXT, OB_ERR_REJECT,
-					  "a text is not valid UTF-8");
-		if (ob_utf8_count(ob_str(texts[i])) > OUTBOX_TEXT_MAX)
-			return ob_err_set(err, OUTBOX_ETOOLONG, OB_ERR_REJECT,
-					  "a text is longer than %d characters", OUTBOX_TEXT_MAX);
-	}
-	return 0;
-}
-
-static int check_message(const struct outbox_message *msg, unsigned flags, struct ob_err *err)
-{
-	struct ob_uuid id;
-
-	if (!msg->aggregate_type || !*msg->aggregate_type)
-		return ob_err_set(err, OUTBOX_EAGGREGATETYPE, OB_ERR_REJECT,
-				  "aggregate_type is missing");
-	if (!msg->event_type || !*msg->event_type)
-		return ob_err_set(err, OUTBOX_EEVENTTYPE, OB_ERR_REJECT, "event_type is missing");
-	if (!msg->payload && !(msg->flags & OUTBOX_TOMBSTONE))
-		return ob_err_set(err, OUTBOX_ENOPAYLOAD, OB_ERR_REJECT, "payload is missing");
-	int r = check_json(msg, flags, err);
-	if (r < 0)
-		return r;
-	if (msg->id && (!ob_uuid_parse(ob_str(msg->id), &id) || ob_uuid_is_nil(&id)))
-		return ob_err_set(err, OUTBOX_EID, OB_ERR_REJECT,
-				  "id is not a UUID, or is the nil UUID");
-	return check_texts(msg, err);
+	int r = ob_check_message(message, &rules, ret_row, ret_has_id, &fault);
+	return r < 0 ? ob_err_set(err, r, OB_ERR_REJECT, "%s", fault.message) : 0;
 }
 
 /* The row as it will be stored; `key` holds the text of a made key. */
-static void fill(struct ob_memdb *db, const struct outbox_message *from, struct ob_buf *key,
+static void fill(struct ob_memdb *db, const struct ob_push_row *row, struct ob_buf *key,
 		 struct ob_message *to)
 {
+	const struct outbox_message *from = row->message;
 	int64_t now = mem_now(db);
 	int64_t delay = from->delay_ms > INT64_MAX ? INT64_MAX : (int64_t)from->delay_ms;
 
 	*to = (struct ob_message){
 		.seq = ++db->last_seq,
+		.id = row->id,
 		.aggregate_type = ob_str(from->aggregate_type),
 		.aggregate_id = ob_str(from->aggregate_id),
 		.event_type = ob_str(from->event_type),
-		.payload = sized(from->payload, from->payload_size),
-		.headers = sized(from->headers, from->headers_size),
-		.snapshot = sized(from->snapshot, from->snapshot_size),
+		.payload = row->payload,
+		.headers = row->headers,
+		.snapshot = row->snapshot,
 		.correlation_id = ob_str(from->correlation_id),
 		.causation_id = ob_str(from->causation_id),
 		.partition_key = ob_str(from->partition_key),
@@ -111,8 +59,6 @@ static void fill(struct ob_memdb *db, const struct outbox_message *from, struct 
 		.priority = from->priority,
 		.state = OB_STATE_PENDING,
 	};
-	if (!from->id || !ob_uuid_parse(ob_str(from->id), &to->id))
-		to->id = db->conf.new_id(db->conf.new_id_arg);
 	to->key = to->partition_key;
 	if (!to->key.p && from->aggregate_id) {
 		ob_buf_clear(key);
@@ -143,12 +89,12 @@ static int check_unique(const struct mem_store *mem, const struct ob_message *me
 			  (long long)message->sequence_number);
 }
 
-static int push_one(struct mem_store *mem, const struct outbox_message *message, struct ob_buf *key,
+static int push_one(struct mem_store *mem, const struct ob_push_row *push, struct ob_buf *key,
 		    struct mem_rows *rows, struct ob_err *err)
 {
 	struct ob_message filled;
 
-	fill(mem->db, message, key, &filled);
+	fill(mem->db, push, key, &filled);
 	int r = key->failed ? mem_oom(err) : check_unique(mem, &filled, err);
 	if (r < 0)
 		return r;
@@ -190,6 +136,7 @@ int mem_tx_push(struct ob_store *store, const struct outbox_message *messages, s
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
 	OB_CLEANUP(ob_buf_done) struct ob_buf key = OB_BUF_INIT(8 * OUTBOX_TEXT_MAX + 2);
 	struct mem_store *mem = mem_of(store);
+	OB_AUTOFREE struct ob_push_row *pushes = NULL;
 	struct mem_rows rows = TAILQ_HEAD_INITIALIZER(rows);
 
 	int r = mem_enter(store, &db, err);
@@ -198,15 +145,22 @@ int mem_tx_push(struct ob_store *store, const struct outbox_message *messages, s
 	if (!mem->in_tx)
 		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
 				  "no transaction is open on this connection");
+	pushes = calloc(count, sizeof(*pushes));
+	if (!pushes)
+		return mem_oom(err);
 	for (size_t i = 0; i < count; i++) {
+		bool has_id = false;
+
 		*ret_index = i;
-		r = check_message(&messages[i], store->writer_flags, err);
+		r = check_message(store, &messages[i], &pushes[i], &has_id, err);
 		if (r < 0)
 			return r;
+		if (!has_id)
+			pushes[i].id = db->conf.new_id(db->conf.new_id_arg);
 	}
 	for (size_t i = 0; i < count; i++) {
 		*ret_index = i;
-		r = push_one(mem, &messages[i], &key, &rows, err);
+		r = push_one(mem, &pushes[i], &key, &rows, err);
 		if (r < 0) {
 			forget(db, &rows);
 			return r;
