@@ -328,18 +328,33 @@ bool ob_json_valid_object(struct ob_str text, struct ob_json_fault *fault)
 	return false;
 }
 
-static void add_escape(struct ob_buf *b, char c)
+/* p: a quote, a backslash or a control character of `size` bytes. */
+static void add_escape(struct ob_buf *b, const char *p, size_t size)
 {
 	static const char letters[256] = {
 		['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
 		['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
 	};
-	char letter = letters[(uint8_t)c];
+	unsigned code = (uint8_t)p[0];
+	char letter = letters[code];
 
+	if (size == 2) /* U+0080 to U+009F are C2 and the code itself */
+		code = (uint8_t)p[1];
+	else if (size == 3) /* U+2028, U+2029 */
+		code = 0x2000U | ((uint8_t)p[2] & 0x3F);
 	if (letter)
 		ob_buf_add(b, (struct ob_str){ (char[]){ '\\', letter }, 2 });
 	else
-		ob_buf_addf(b, "\\u%04x", (unsigned)(uint8_t)c);
+		ob_buf_addf(b, "\\u%04x", code);
+}
+
+/* Up to the first byte that ob_json_add_string() must look at: the validator's, and DEL. */
+static const char *skip_writable(const char *p, const char *end)
+{
+	const char *stop = skip_plain(p, end);
+	const char *del = stop > p ? memchr(p, 0x7F, (size_t)(stop - p)) : NULL;
+
+	return del ? del : stop;
 }
 
 void ob_json_add_string(struct ob_buf *b, struct ob_str s)
@@ -353,21 +368,21 @@ void ob_json_add_string(struct ob_buf *b, struct ob_str s)
 
 	ob_buf_addc(b, '"');
 	for (;;) {
-		p = skip_plain(p, end);
-		size_t step =
-			p < end && (uint8_t)*p >= 0x80 ? ob_utf8_step(p, (size_t)(end - p)) : 0;
-		if (step) {
+		p = skip_writable(p, end);
+		size_t step = ob_utf8_step(p, (size_t)(end - p)); /* 0: the end, or invalid */
+		if (step > 1 && !ob_utf8_is_control(p, step)) {
 			p += step;
 			continue;
 		}
 		ob_buf_add(b, (struct ob_str){ kept, (size_t)(p - kept) });
 		if (p == end)
 			break;
-		if ((uint8_t)*p >= 0x80)
-			ob_buf_adds(b, "\xEF\xBF\xBD");
+		if (step)
+			add_escape(b, p, step);
 		else
-			add_escape(b, *p);
-		kept = ++p;
+			ob_buf_adds(b, "\xEF\xBF\xBD");
+		p += step ? step : 1;
+		kept = p;
 	}
 	ob_buf_addc(b, '"');
 }

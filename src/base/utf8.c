@@ -79,14 +79,15 @@ size_t ob_utf8_count(struct ob_str s)
 	return count;
 }
 
-/* Does the valid sequence at p move a cursor or break a line? C0, DEL, C1, U+2028, U+2029. */
-static bool is_control(const uint8_t *p, size_t size)
+bool ob_utf8_is_control(const char *p, size_t size)
 {
+	const uint8_t *b = (const uint8_t *)p;
+
 	if (size == 1)
-		return p[0] < 0x20 || p[0] == 0x7F;
+		return b[0] < 0x20 || b[0] == 0x7F;
 	if (size == 2)
-		return p[0] == 0xC2 && p[1] < 0xA0;
-	return size == 3 && p[0] == 0xE2 && p[1] == 0x80 && (p[2] == 0xA8 || p[2] == 0xA9);
+		return b[0] == 0xC2 && b[1] < 0xA0;
+	return size == 3 && b[0] == 0xE2 && b[1] == 0x80 && (b[2] == 0xA8 || b[2] == 0xA9);
 }
 
 void ob_utf8_sanitize(struct ob_buf *out, struct ob_str s, size_t max_chars)
@@ -98,7 +99,7 @@ void ob_utf8_sanitize(struct ob_buf *out, struct ob_str s, size_t max_chars)
 		size_t step = ob_utf8_step(p, (size_t)(end - p));
 		bool bad = step == 0;
 
-		if (bad || is_control((const uint8_t *)p, step)) {
+		if (bad || ob_utf8_is_control(p, step)) {
 			ob_buf_add(out, (struct ob_str){ kept, (size_t)(p - kept) });
 			ob_buf_adds(out, bad ? replacement : " ");
 			p += bad ? 1 : step;
