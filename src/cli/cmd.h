@@ -82,6 +82,9 @@ struct ob_cmd {
 	unsigned flags;
 	const char *summary;     /* for the overview: lower case, no full stop, at most 56 columns */
 	const char *description; /* sentences; a blank line makes a paragraph */
+	/* A list of words below the options, or NULL: the word of that number and its help. */
+	const char *topic_title;
+	const char *(*topic)(size_t index, const char **ret_help);
 	const char *const *examples; /* command lines, ending with NULL; or NULL */
 	const struct ob_cmd_operand *operands; /* or NULL */
 	const struct ob_cmd_opt *options;      /* or NULL */

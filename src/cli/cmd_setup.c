@@ -36,7 +36,7 @@ static int print_sql(const struct ob_session *session, const struct ob_setup *se
 	int r = ob_store_find(conf->url, &backend, &err);
 
 	if (r == 0)
-		r = backend->ops->setup_sql(conf->layout, setup, &sql, &err);
+		r = ob_store_setup_sql(backend->ops, conf->layout, setup, &sql, &err);
 	if (r < 0)
 		r = ob_cli_fail("%s", err.msg);
 	else

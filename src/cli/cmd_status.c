@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox status: how much is where, and who works on it. */
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json_out.h"
@@ -169,8 +170,11 @@ static void print_workers(const struct snapshot *s, size_t width)
 static void print_text(const struct snapshot *s)
 {
 	size_t width = ob_terminal_width();
+	struct ob_buf safe = OB_BUF_INIT(8192);
 
-	printf("%s\n", ob_buf_str(&s->store));
+	ob_utf8_sanitize(&safe, ob_buf_view(&s->store), 1000);
+	printf("%s\n", ob_buf_str(&safe));
+	ob_buf_done(&safe);
 	if (s->row_count == 0) {
 		printf("no messages, no workers\n");
 		return;

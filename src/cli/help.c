@@ -143,6 +143,19 @@ void ob_help_prefix(const char *word, FILE *out)
 	print_summaries(out, -1, word);
 }
 
+static void print_topic(const struct ob_cmd *cmd, FILE *out)
+{
+	const char *word, *text;
+
+	if (!cmd->topic)
+		return;
+	heading(out, cmd->topic_title);
+	for (size_t i = 0; (word = cmd->topic(i, &text)) != NULL; i++) {
+		(void)fprintf(out, "  %-16s  ", word);
+		wrap(out, text, 20, 20);
+	}
+}
+
 void ob_help_command(const struct ob_cmd *cmd, FILE *out)
 {
 	struct ob_buf usage = OB_BUF_INIT(TEXT_MAX);
@@ -164,6 +177,7 @@ void ob_help_command(const struct ob_cmd *cmd, FILE *out)
 		if (ob_cmd_takes_global(cmd, opt))
 			print_option(out, opt, column);
 	}
+	print_topic(cmd, out);
 	if (cmd->examples)
 		heading(out, "Examples");
 	for (size_t i = 0; cmd->examples && cmd->examples[i]; i++)

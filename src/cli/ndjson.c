@@ -416,9 +416,10 @@ static int read_member(struct reader *r)
 	return set_field(r, &fields[i], value);
 }
 
-/* A payload is given in one way. */
-static int check_payload(struct reader *r)
+/* What must be there, and a payload that is given in one way only. */
+static int check_whole(struct reader *r)
 {
+	const struct outbox_message *m = &r->message;
 	bool json = false, base64 = false;
 
 	for (size_t i = 0; i < FIELD_COUNT; i++) {
@@ -427,8 +428,14 @@ static int check_payload(struct reader *r)
 	}
 	if (json && base64)
 		return fail(r, "payload_base64", "there is a payload already");
-	if ((r->message.flags & OUTBOX_TOMBSTONE) && r->message.payload)
+	if ((m->flags & OUTBOX_TOMBSTONE) && m->payload)
 		return fail(r, "tombstone", "there is a payload");
+	if (!m->aggregate_type || !m->event_type)
+		return ob_err_set(r->err, OUTBOX_EINVAL, OB_ERR_REJECT, "%s is missing",
+				  m->aggregate_type ? "event_type" : "aggregate_type");
+	if (!m->payload && !(m->flags & OUTBOX_TOMBSTONE))
+		return ob_err_set(r->err, OUTBOX_EINVAL, OB_ERR_REJECT,
+				  "payload is missing; \"tombstone\": true says there is none");
 	return 0;
 }
 
@@ -461,7 +468,7 @@ int ob_ndjson_read(struct ob_str line, struct ob_arena *arena, struct outbox_mes
 			r.p++;
 		skip_space(&r);
 	}
-	int s = check_payload(&r);
+	int s = check_whole(&r);
 	if (s < 0)
 		return s;
 	*ret = r.message;

@@ -13,8 +13,8 @@ enum { OB_NDJSON_LINE_MAX = 48 << 20 };
  * Read one object. Texts are decoded into the arena and end with a NUL;
  * payload, headers and snapshot are copied there byte for byte as they
  * are written. A key that is unknown, given twice or of the wrong type, and a text
- * with a NUL in it, is OUTBOX_EINVAL; memory is OUTBOX_ENOMEM. What the store checks
- * (missing fields, lengths, the id) is left to it. ret: written only on success.
+ * with a NUL in it, and a missing field is OUTBOX_EINVAL; memory is OUTBOX_ENOMEM.
+ * Lengths and the id are left to the store. ret: written only on success.
  */
 int ob_ndjson_read(struct ob_str line, struct ob_arena *arena, struct outbox_message *ret,
 		   struct ob_err *err);
