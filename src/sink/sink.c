@@ -5,9 +5,9 @@
 #include <assert.h>
 
 const struct ob_sink_backend ob_sink_backends[] = {
-	{ .name = "stdout", .ops = NULL, .help = "NDJSON lines on standard output." },
+	{ .name = "stdout", .ops = &ob_sink_stdout, .help = "NDJSON lines on standard output." },
 	{ .name = "file",
-	  .ops = NULL,
+	  .ops = &ob_sink_file,
 	  .help = "NDJSON lines appended to a file, synced before they count." },
 	{ .name = NULL },
 };

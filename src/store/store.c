@@ -144,10 +144,10 @@ int ob_store_connect(const struct ob_store_conf *conf, struct ob_store **ret_sto
 
 	assert(conf && conf->url && ret_store);
 	int r = ob_store_find(conf->url, &backend, err);
-	if (r < 0)
+	if (r < 0 || !backend)
 		return r;
 	r = ob_store_new(backend->ops, conf, &store, err);
-	if (r < 0)
+	if (r < 0 || !store)
 		return r;
 	for (size_t i = 0; i < conf->option_count && r >= 0; i++)
 		r = set_option(store, &conf->options[i], err);
