@@ -37,10 +37,7 @@ static int store_value(struct args *a, const struct ob_cmd_opt *opt, void *base,
 	void *field = (char *)base + opt->offset;
 	struct ob_err err = OB_ERR_INIT;
 	const struct ob_opt duration[] = {
-		{ .name = opt->name,
-		  .type = OB_OPT_DURATION_MS,
-		  .min = opt->min,
-		  .max = opt->max },
+		{ .name = opt->name, .type = OB_OPT_DURATION_MS, .min = opt->min, .max = opt->max },
 		OB_OPT_END,
 	};
 
@@ -228,7 +225,8 @@ static int check_whole(const struct ob_cli *cli)
 			size_t n = strlen(cli->prefix);
 			if (strncmp(ob_cmds[i]->name, cli->prefix, n) == 0 &&
 			    ob_cmds[i]->name[n] == ' ')
-				return ob_cli_usage(cli, "'%s' alone is no command; did you mean '%s'?",
+				return ob_cli_usage(cli,
+						    "'%s' alone is no command; did you mean '%s'?",
 						    cli->prefix, ob_cmds[i]->name);
 		}
 	}

@@ -79,9 +79,10 @@ int ob_cli_load_config(const struct ob_cli *cli, struct ob_config **ret_config)
 	int r = OB_EXIT_OK;
 
 	if (!cli->config_given && access(cli->config, F_OK) != 0)
-		return ob_cli_fail("no %s here: 'outbox init' writes one, --config names another, "
-				   "--store takes the URL of a database",
-				   cli->config);
+		return ob_cli_fail(
+			"no %s here: 'outbox init' writes one, --config names another, "
+			"--store takes the URL of a database",
+			cli->config);
 	if (ob_config_load(cli->config, &faults, ret_config, &err) < 0) {
 		if (faults.len)
 			print_faults(ob_buf_view(&faults));

@@ -44,7 +44,10 @@ struct ob_cmd_opt {
 	const char *help; /* one sentence */
 };
 
-#define OB_CMD_OPT_END { .name = NULL }
+#define OB_CMD_OPT_END \
+	{ \
+		.name = NULL \
+	}
 
 /* A word that is not an option. */
 struct ob_cmd_operand {
@@ -52,10 +55,14 @@ struct ob_cmd_operand {
 	bool optional;
 	bool many; /* takes all words that are left; the last row only */
 	enum ob_cmd_complete complete;
-	const char *const *choices; /* CHOICES: names, ending with NULL; any other word is refused */
+	const char *const
+		*choices; /* CHOICES: names, ending with NULL; any other word is refused */
 };
 
-#define OB_CMD_OPERAND_END { .name = NULL }
+#define OB_CMD_OPERAND_END \
+	{ \
+		.name = NULL \
+	}
 
 enum {
 	OB_CMD_USES_CONFIG = 1 << 0, /* reads --config */
@@ -73,22 +80,22 @@ enum ob_cmd_group {
 #define X(name, title) OB_GROUP_##name,
 	OB_CMD_GROUP_MAP(X)
 #undef X
-	OB_GROUP_COUNT
+		OB_GROUP_COUNT
 };
 
 struct ob_cmd {
 	const char *name; /* "list", "config check": at most two words */
 	enum ob_cmd_group group;
 	unsigned flags;
-	const char *summary;     /* for the overview: lower case, no full stop, at most 56 columns */
+	const char *summary; /* for the overview: lower case, no full stop, at most 56 columns */
 	const char *description; /* sentences; a blank line makes a paragraph */
 	/* A list of words below the options, or NULL: the word of that number and its help. */
 	const char *topic_title;
 	const char *(*topic)(size_t index, const char **ret_help);
-	const char *const *examples; /* command lines, ending with NULL; or NULL */
+	const char *const *examples;           /* command lines, ending with NULL; or NULL */
 	const struct ob_cmd_operand *operands; /* or NULL */
 	const struct ob_cmd_opt *options;      /* or NULL */
-	size_t args_size; /* of the struct that the options are stored in */
+	size_t args_size;                      /* of the struct that the options are stored in */
 	/* Do it; returns an exit code. `args`: the struct; the words are in cli->operands. */
 	int (*run)(struct ob_cli *cli, const void *args);
 };

@@ -2,8 +2,8 @@
 /* outbox backends: which databases and brokers this binary can talk to. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
-#include "cli/table.h"
+#include "cli/grid.h"
+#include "cli/jout.h"
 
 /* Stores and sinks have the same columns here. */
 struct row {
@@ -11,7 +11,7 @@ struct row {
 	bool built;
 };
 
-static void add_row(struct ob_table *table, const struct row *row)
+static void add_row(struct ob_grid *table, const struct row *row)
 {
 	char state[100];
 
@@ -21,35 +21,38 @@ static void add_row(struct ob_table *table, const struct row *row)
 		(void)snprintf(state, sizeof(state), "not in this build: needs %s", row->package);
 	else
 		(void)snprintf(state, sizeof(state), "not in this build");
-	ob_table_cell(table, ob_str(row->kind));
-	ob_table_cell(table, ob_str(row->name));
-	ob_table_cell(table, ob_str(state));
-	ob_table_cell(table, ob_str(row->help));
+	ob_grid_cell(table, ob_str(row->kind));
+	ob_grid_cell(table, ob_str(row->name));
+	ob_grid_cell(table, ob_str(state));
+	ob_grid_cell(table, ob_str(row->help));
 }
 
-static void add_json(struct ob_json_out *j, const struct row *row)
+static void add_json(struct ob_jout *j, const struct row *row)
 {
-	ob_json_begin(j, NULL, '{');
-	ob_json_text(j, "kind", ob_str(row->kind));
-	ob_json_text(j, "name", ob_str(row->name));
-	ob_json_bool(j, "built", row->built);
-	ob_json_text(j, "package", ob_str(row->package));
-	ob_json_text(j, "help", ob_str(row->help));
-	ob_json_end(j, '}');
+	ob_jout_begin(j, NULL, '{');
+	ob_jout_text(j, "kind", ob_str(row->kind));
+	ob_jout_text(j, "name", ob_str(row->name));
+	ob_jout_bool(j, "built", row->built);
+	ob_jout_text(j, "package", ob_str(row->package));
+	ob_jout_text(j, "help", ob_str(row->help));
+	ob_jout_end(j, '}');
 }
 
 static int backends_run(struct ob_cli *cli, const void *args)
 {
-	static const struct ob_table_column columns[] = {
-		{ "KIND", 0 }, { "NAME", 0 }, { "STATE", 0 }, { "WHAT", OB_TABLE_SHRINK },
+	static const struct ob_grid_column columns[] = {
+		{ "KIND", 0 },
+		{ "NAME", 0 },
+		{ "STATE", 0 },
+		{ "WHAT", OB_GRID_SHRINK },
 	};
-	struct ob_json_out j = OB_JSON_OUT_INIT;
-	struct ob_table table;
+	struct ob_jout j = OB_JOUT_INIT;
+	struct ob_grid table;
 	int r = OB_EXIT_OK;
 
 	(void)args;
-	ob_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	ob_json_begin(&j, NULL, '[');
+	ob_grid_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ob_jout_begin(&j, NULL, '[');
 	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++) {
 		struct row row = { "store", b->name, b->package, b->help, b->ops != NULL };
 		add_row(&table, &row);
@@ -60,13 +63,13 @@ static int backends_run(struct ob_cli *cli, const void *args)
 		add_row(&table, &row);
 		add_json(&j, &row);
 	}
-	ob_json_end(&j, ']');
+	ob_jout_end(&j, ']');
 	if (cli->json)
-		r = ob_json_print(&j);
+		r = ob_jout_print(&j);
 	else
-		ob_table_print(&table, ob_terminal_width(), stdout);
-	ob_table_done(&table);
-	ob_json_done(&j);
+		ob_grid_print(&table, ob_terminal_width(), stdout);
+	ob_grid_done(&table);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -75,8 +78,9 @@ const struct ob_cmd ob_cmd_backends = {
 	.group = OB_GROUP_PROGRAM,
 	.flags = OB_CMD_JSON,
 	.summary = "the databases and brokers of this build",
-	.description = "Lists every store and every sink this program knows, and says for each "
-		       "whether it is built in, or which Debian package brings the library that "
-		       "was missing when it was built.",
+	.description =
+		"Lists every store and every sink this program knows, and says for each "
+		"whether it is built in, or which Debian package brings the library that "
+		"was missing when it was built.",
 	.run = backends_run,
 };

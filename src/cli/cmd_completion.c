@@ -116,44 +116,49 @@ static void bash_prefixes(void)
 
 static void print_bash(void)
 {
-	(void)fputs("# bash completion for outbox; made by 'outbox completion bash'\n"
-		    "_outbox()\n{\n"
-		    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-		    "\tlocal i word cmd= opts= words= files= skip=\n"
-		    "\tlocal commands='",
-		    stdout);
+	(void)fputs(
+		"# bash completion for outbox; made by 'outbox completion bash'\n"
+		"_outbox()\n{\n"
+		"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+		"\tlocal i word cmd= opts= words= files= skip=\n"
+		"\tlocal commands='",
+		stdout);
 	print_first_words();
-	(void)fputs("'\n\tCOMPREPLY=()\n"
-		    "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-		    "\t\tword=${COMP_WORDS[i]}\n"
-		    "\t\tif [[ $skip ]]; then skip=; continue; fi\n"
-		    "\t\tcase $word in\n\t\t",
-		    stdout);
+	(void)fputs(
+		"'\n\tCOMPREPLY=()\n"
+		"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+		"\t\tword=${COMP_WORDS[i]}\n"
+		"\t\tif [[ $skip ]]; then skip=; continue; fi\n"
+		"\t\tcase $word in\n\t\t",
+		stdout);
 	bash_values(true);
 	(void)fputs("|", stdout);
 	bash_values(false);
-	(void)fputs(") skip=1 ;;\n\t\t-*) ;;\n"
-		    "\t\t*) [[ $cmd && \" ${cmd} \" != ' config ' ]] || cmd=${cmd:+$cmd }$word ;;\n"
-		    "\t\tesac\n\tdone\n\tcase $prev in\n\t",
-		    stdout);
+	(void)fputs(
+		") skip=1 ;;\n\t\t-*) ;;\n"
+		"\t\t*) [[ $cmd && \" ${cmd} \" != ' config ' ]] || cmd=${cmd:+$cmd }$word ;;\n"
+		"\t\tesac\n\tdone\n\tcase $prev in\n\t",
+		stdout);
 	bash_values(true);
 	(void)fputs(")\n\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\t\treturn ;;\n\t", stdout);
 	bash_values(false);
-	(void)fputs(")\n\t\treturn ;;\n\tesac\n\tcase $cmd in\n\t'') words=$commands opts='", stdout);
+	(void)fputs(")\n\t\treturn ;;\n\tesac\n\tcase $cmd in\n\t'') words=$commands opts='",
+		    stdout);
 	for (const struct ob_cmd_opt *opt = ob_cmd_globals; opt->name; opt++)
 		bash_opt(NULL, opt);
 	(void)fputs("' ;;\n", stdout);
 	bash_prefixes();
 	for (size_t i = 0; ob_cmds[i]; i++)
 		bash_command(ob_cmds[i]);
-	(void)fputs("\tesac\n"
-		    "\tif [[ $cur == -* ]]; then words=$opts files=; fi\n"
-		    "\tif [[ $files ]]; then\n"
-		    "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
-		    "\telse\n"
-		    "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-		    "\tfi\n}\ncomplete -o filenames -F _outbox outbox\n",
-		    stdout);
+	(void)fputs(
+		"\tesac\n"
+		"\tif [[ $cur == -* ]]; then words=$opts files=; fi\n"
+		"\tif [[ $files ]]; then\n"
+		"\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+		"\telse\n"
+		"\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+		"\tfi\n}\ncomplete -o filenames -F _outbox outbox\n",
+		stdout);
 }
 
 /* ---- zsh ------------------------------------------------------------- */
@@ -211,18 +216,20 @@ static void zsh_operand(const struct ob_cmd_operand *row)
 
 static void print_zsh(void)
 {
-	(void)fputs("#compdef outbox\n# zsh completion for outbox; made by 'outbox completion zsh'\n"
-		    "_outbox()\n{\n\tlocal -a commands\n\tlocal cmd\n\tcommands=(\n",
-		    stdout);
+	(void)fputs(
+		"#compdef outbox\n# zsh completion for outbox; made by 'outbox completion zsh'\n"
+		"_outbox()\n{\n\tlocal -a commands\n\tlocal cmd\n\tcommands=(\n",
+		stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		printf("\t\t'");
 		printf("%.*s:", (int)strcspn(ob_cmds[i]->name, " "), ob_cmds[i]->name);
 		zsh_text(ob_cmds[i]->summary);
 		(void)fputs("'\n", stdout);
 	}
-	(void)fputs("\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n"
-		    "\t\treturn\n\tfi\n\tcmd=${words[2]}\n\tshift words\n\t((CURRENT--))\n",
-		    stdout);
+	(void)fputs(
+		"\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n"
+		"\t\treturn\n\tfi\n\tcmd=${words[2]}\n\tshift words\n\t((CURRENT--))\n",
+		stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		const char *space = strchr(ob_cmds[i]->name, ' ');
 		if (space)
@@ -236,13 +243,15 @@ static void print_zsh(void)
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		printf("\t'%s')\n\t\t_arguments \\\n", ob_cmds[i]->name);
 		each_opt(ob_cmds[i], zsh_opt);
-		for (const struct ob_cmd_operand *row = ob_cmds[i]->operands; row && row->name; row++)
+		for (const struct ob_cmd_operand *row = ob_cmds[i]->operands; row && row->name;
+		     row++)
 			zsh_operand(row);
 		(void)fputs("\t\t\t&& return\n\t\t;;\n", stdout);
 	}
-	(void)fputs("\tesac\n}\nif [[ $funcstack[1] == _outbox ]]; then\n\t_outbox \"$@\"\nelse\n"
-		    "\tcompdef _outbox outbox\nfi\n",
-		    stdout);
+	(void)fputs(
+		"\tesac\n}\nif [[ $funcstack[1] == _outbox ]]; then\n\t_outbox \"$@\"\nelse\n"
+		"\tcompdef _outbox outbox\nfi\n",
+		stdout);
 }
 
 /* ---- fish ------------------------------------------------------------ */
@@ -291,9 +300,10 @@ static void fish_operand(const struct ob_cmd *cmd, const struct ob_cmd_operand *
 
 static void print_fish(void)
 {
-	(void)fputs("# fish completion for outbox; made by 'outbox completion fish'\n"
-		    "complete -c outbox -f\n",
-		    stdout);
+	(void)fputs(
+		"# fish completion for outbox; made by 'outbox completion fish'\n"
+		"complete -c outbox -f\n",
+		stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		const struct ob_cmd *cmd = ob_cmds[i];
 		const char *space = strchr(cmd->name, ' ');
@@ -351,8 +361,9 @@ const struct ob_cmd ob_cmd_completion = {
 	.name = "completion",
 	.group = OB_GROUP_PROGRAM,
 	.summary = "the completion script of a shell",
-	.description = "Prints the script that makes bash, zsh or fish complete the commands, "
-		       "options, states and files of outbox. An installed outbox has them already.",
+	.description =
+		"Prints the script that makes bash, zsh or fish complete the commands, "
+		"options, states and files of outbox. An installed outbox has them already.",
 	.examples = examples,
 	.operands = operands,
 	.run = completion_run,

@@ -2,7 +2,7 @@
 /* outbox config check: every fault of the configuration at once. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
+#include "cli/jout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,63 +37,63 @@ static struct fault split_fault(struct ob_str text, const char *path)
 	return fault;
 }
 
-static void faults_json(struct ob_json_out *j, struct ob_str faults, const char *path)
+static void faults_json(struct ob_jout *j, struct ob_str faults, const char *path)
 {
 	while (faults.n) {
 		const char *nl = memchr(faults.p, '\n', faults.n);
 		size_t n = nl ? (size_t)(nl - faults.p) : faults.n;
 		struct fault fault = split_fault((struct ob_str){ faults.p, n }, path);
 
-		ob_json_begin(j, NULL, '{');
-		ob_json_text(j, "file", fault.file);
-		ob_json_int(j, "line", fault.line);
-		ob_json_int(j, "col", fault.col);
-		ob_json_text(j, "message", fault.message);
-		ob_json_end(j, '}');
+		ob_jout_begin(j, NULL, '{');
+		ob_jout_text(j, "file", fault.file);
+		ob_jout_int(j, "line", fault.line);
+		ob_jout_int(j, "col", fault.col);
+		ob_jout_text(j, "message", fault.message);
+		ob_jout_end(j, '}');
 		n += nl ? 1 : 0;
 		faults.p += n;
 		faults.n -= n;
 	}
 }
 
-static void config_json(struct ob_json_out *j, const struct ob_config *config)
+static void config_json(struct ob_jout *j, const struct ob_config *config)
 {
-	ob_json_begin(j, "stores", '[');
+	ob_jout_begin(j, "stores", '[');
 	for (size_t i = 0; i < config->store_count; i++)
-		ob_json_text(j, NULL, ob_str(config->stores[i].name));
-	ob_json_end(j, ']');
-	ob_json_begin(j, "sinks", '[');
+		ob_jout_text(j, NULL, ob_str(config->stores[i].name));
+	ob_jout_end(j, ']');
+	ob_jout_begin(j, "sinks", '[');
 	for (size_t i = 0; i < config->sink_count; i++)
-		ob_json_text(j, NULL, ob_str(config->sinks[i].name));
-	ob_json_end(j, ']');
-	ob_json_begin(j, "relays", '[');
+		ob_jout_text(j, NULL, ob_str(config->sinks[i].name));
+	ob_jout_end(j, ']');
+	ob_jout_begin(j, "relays", '[');
 	for (size_t i = 0; i < config->relay_count; i++)
-		ob_json_text(j, NULL, ob_str(config->relays[i].name));
-	ob_json_end(j, ']');
+		ob_jout_text(j, NULL, ob_str(config->relays[i].name));
+	ob_jout_end(j, ']');
 }
 
 /* On stdout also when it fails: the faults are the data that was asked for. */
 static int check_json(const struct ob_cli *cli)
 {
 	struct ob_buf faults = OB_BUF_INIT(1 << 20);
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 	OB_CLEANUP(ob_config_freep) struct ob_config *config = NULL;
 	struct ob_err err = OB_ERR_INIT;
 	bool ok = ob_config_load(cli->config, &faults, &config, &err) == 0;
 
 	if (!ok && !faults.len)
 		ob_buf_addf(&faults, "%s: %s\n", cli->config, err.msg);
-	ob_json_begin(&j, NULL, '{');
-	ob_json_bool(&j, "ok", ok);
-	ob_json_text(&j, "file", ob_str(cli->config));
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_bool(&j, "ok", ok);
+	ob_jout_text(&j, "file", ob_str(cli->config));
 	if (ok)
 		config_json(&j, config);
-	ob_json_begin(&j, "faults", '[');
+	ob_jout_begin(&j, "faults", '[');
 	faults_json(&j, ob_buf_view(&faults), cli->config);
-	ob_json_end(&j, ']');
-	ob_json_end(&j, '}');
-	int r = ob_json_print(&j);
-	ob_json_done(&j);
+	ob_jout_end(&j, ']');
+	ob_jout_end(&j, '}');
+	int r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	ob_buf_done(&faults);
 	return ok ? r : OB_EXIT_FAILURE;
 }
@@ -133,9 +133,10 @@ const struct ob_cmd ob_cmd_config_check = {
 	.group = OB_GROUP_START,
 	.flags = OB_CMD_USES_CONFIG | OB_CMD_JSON,
 	.summary = "find every fault of the configuration",
-	.description = "Reads the configuration and checks every key, type, range and name in it, "
-		       "without connecting to anything. All faults are printed at once, one a "
-		       "line, with file, line and column. With --json the faults are the data: "
-		       "they go to standard output.",
+	.description =
+		"Reads the configuration and checks every key, type, range and name in it, "
+		"without connecting to anything. All faults are printed at once, one a "
+		"line, with file, line and column. With --json the faults are the data: "
+		"they go to standard output.",
 	.run = config_check_run,
 };

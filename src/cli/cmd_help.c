@@ -37,8 +37,9 @@ const struct ob_cmd ob_cmd_help = {
 	.name = "help",
 	.group = OB_GROUP_PROGRAM,
 	.summary = "this overview, or the page of one command",
-	.description = "Without a command it prints the overview of all commands. With a command it "
-		       "prints that command's page, as --help behind the command does.",
+	.description =
+		"Without a command it prints the overview of all commands. With a command it "
+		"prints that command's page, as --help behind the command does.",
 	.operands = operands,
 	.run = help_run,
 };

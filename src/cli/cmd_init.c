@@ -2,7 +2,7 @@
 /* outbox init: a commented configuration to begin with. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
+#include "cli/jout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,12 +61,12 @@ static int init_run(struct ob_cli *cli, const void *opts)
 		printf("wrote %s: look it through, then run 'outbox setup'\n", path);
 		return OB_EXIT_OK;
 	}
-	struct ob_json_out j = OB_JSON_OUT_INIT;
-	ob_json_begin(&j, NULL, '{');
-	ob_json_text(&j, "path", ob_str(path));
-	ob_json_end(&j, '}');
-	r = ob_json_print(&j);
-	ob_json_done(&j);
+	struct ob_jout j = OB_JOUT_INIT;
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_text(&j, "path", ob_str(path));
+	ob_jout_end(&j, '}');
+	r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -92,9 +92,10 @@ const struct ob_cmd ob_cmd_init = {
 	.group = OB_GROUP_START,
 	.flags = OB_CMD_USES_CONFIG | OB_CMD_JSON,
 	.summary = "write a commented configuration",
-	.description = "Writes a configuration that works as it is: an SQLite database beside it "
-		       "and a sink that is a file. Every option stands in it with its default "
-		       "and a word on what it does. An existing file is left alone.",
+	.description =
+		"Writes a configuration that works as it is: an SQLite database beside it "
+		"and a sink that is a file. Every option stands in it with its default "
+		"and a word on what it does. An existing file is left alone.",
 	.examples = examples,
 	.operands = operands,
 	.options = options,

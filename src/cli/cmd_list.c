@@ -2,8 +2,8 @@
 /* outbox list: messages by state and filter, a page at a time. */
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/grid.h"
 #include "cli/message_out.h"
-#include "cli/table.h"
 #include "cli/when.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static const char *const state_names[] = {
 #define X(name, text) (text),
 	OB_STATE_MAP(X)
 #undef X
-	"all",
+		"all",
 	NULL,
 };
 
@@ -40,20 +40,20 @@ static unsigned wanted_views(const struct ob_cli *cli)
 	return views ? views : ((1U << OB_VIEW_COUNT) - 1) & ~(1U << OB_VIEW_PUBLISHED);
 }
 
-static void add_row(struct ob_table *table, const struct ob_message *m, int64_t now_us)
+static void add_row(struct ob_grid *table, const struct ob_message *m, int64_t now_us)
 {
 	char id[OB_UUID_TEXT_SIZE], age[OB_WHEN_SIZE];
 
 	ob_uuid_format(&m->id, id);
 	ob_when_age(now_us - m->created_at_us, age);
-	ob_table_int(table, m->seq);
-	ob_table_cell(table, ob_str(id));
-	ob_table_cell(table, ob_str(ob_view_name(ob_message_view(m, now_us))));
-	ob_table_cell(table, ob_str(age));
-	ob_table_cell(table, m->key);
-	ob_table_cell(table, m->event_type);
-	ob_table_int(table, m->attempts);
-	ob_table_cell(table, m->last_error.p ? m->last_error : OB_STR(""));
+	ob_grid_int(table, m->seq);
+	ob_grid_cell(table, ob_str(id));
+	ob_grid_cell(table, ob_str(ob_view_name(ob_message_view(m, now_us))));
+	ob_grid_cell(table, ob_str(age));
+	ob_grid_cell(table, m->key);
+	ob_grid_cell(table, m->event_type);
+	ob_grid_int(table, m->attempts);
+	ob_grid_cell(table, m->last_error.p ? m->last_error : OB_STR(""));
 }
 
 struct listing {
@@ -61,8 +61,8 @@ struct listing {
 	struct ob_store *store;
 	struct ob_filter filter;
 	struct ob_batch batch;
-	struct ob_table table;
-	struct ob_json_out json;
+	struct ob_grid table;
+	struct ob_jout json;
 	int64_t left; /* rows still wanted */
 	bool more;    /* there are rows behind the last one */
 };
@@ -85,7 +85,7 @@ static int list_page(struct listing *l, bool *ret_end)
 		l->filter.after_seq = m->seq;
 		if (l->cli->json) {
 			ob_message_json(&l->json, m, now_us);
-			r = ob_json_print(&l->json);
+			r = ob_jout_print(&l->json);
 		} else {
 			add_row(&l->table, m, now_us);
 		}
@@ -105,7 +105,7 @@ static int print_table(struct listing *l)
 		printf("no messages\n");
 		return OB_EXIT_OK;
 	}
-	ob_table_print(&l->table, ob_terminal_width(), stdout);
+	ob_grid_print(&l->table, ob_terminal_width(), stdout);
 	if (l->more)
 		printf("more: --after %" PRId64 "\n", l->filter.after_seq);
 	return OB_EXIT_OK;
@@ -113,17 +113,21 @@ static int print_table(struct listing *l)
 
 static int list_run(struct ob_cli *cli, const void *opts)
 {
-	static const struct ob_table_column columns[] = {
-		{ "SEQ", OB_TABLE_RIGHT },   { "ID", 0 },
-		{ "STATE", 0 },              { "AGE", OB_TABLE_RIGHT },
-		{ "KEY", OB_TABLE_SHRINK },  { "EVENT", OB_TABLE_SHRINK },
-		{ "TRIES", OB_TABLE_RIGHT }, { "LAST ERROR", OB_TABLE_SHRINK },
+	static const struct ob_grid_column columns[] = {
+		{ "SEQ", OB_GRID_RIGHT },
+		{ "ID", 0 },
+		{ "STATE", 0 },
+		{ "AGE", OB_GRID_RIGHT },
+		{ "KEY", OB_GRID_SHRINK },
+		{ "EVENT", OB_GRID_SHRINK },
+		{ "TRIES", OB_GRID_RIGHT },
+		{ "LAST ERROR", OB_GRID_SHRINK },
 	};
 	const struct list_args *args = opts;
 	struct listing l = {
 		.cli = cli,
 		.left = args->limit,
-		.json = OB_JSON_OUT_INIT,
+		.json = OB_JOUT_INIT,
 		.filter = { .target = args->target,
 			    .views = wanted_views(cli),
 			    .key = args->key,
@@ -136,15 +140,15 @@ static int list_run(struct ob_cli *cli, const void *opts)
 	bool end = false;
 
 	ob_batch_init(&l.batch);
-	ob_table_init(&l.table, columns, sizeof(columns) / sizeof(columns[0]));
+	ob_grid_init(&l.table, columns, sizeof(columns) / sizeof(columns[0]));
 	int r = ob_session_open(&session, cli);
 	l.store = session.store;
 	while (!r && !end)
 		r = list_page(&l, &end);
 	if (!r && !cli->json)
 		r = print_table(&l);
-	ob_json_done(&l.json);
-	ob_table_done(&l.table);
+	ob_jout_done(&l.json);
+	ob_grid_done(&l.table);
 	ob_batch_done(&l.batch);
 	ob_session_done(&session);
 	return r;

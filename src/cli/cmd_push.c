@@ -2,7 +2,7 @@
 /* outbox push: one message from options, or many as lines of JSON. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
+#include "cli/jout.h"
 #include "cli/ndjson.h"
 #include "cli/push_lines.h"
 
@@ -24,18 +24,18 @@ struct push_args {
 
 static int print_id(const struct ob_cli *cli, const char *id)
 {
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 	int r = OB_EXIT_OK;
 
 	if (!cli->json) {
 		printf("%s\n", id);
 		return r;
 	}
-	ob_json_begin(&j, NULL, '{');
-	ob_json_text(&j, "id", ob_str(id));
-	ob_json_end(&j, '}');
-	r = ob_json_print(&j);
-	ob_json_done(&j);
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_text(&j, "id", ob_str(id));
+	ob_jout_end(&j, '}');
+	r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -89,10 +89,11 @@ static int check_args(const struct ob_cli *cli, const struct push_args *args)
 	if (!args->event)
 		return ob_cli_usage(cli, "--event is missing");
 	if (bodies == 0)
-		return ob_cli_usage(cli, "--payload is missing; or give --payload-file or --tombstone");
+		return ob_cli_usage(cli,
+				    "--payload is missing; or give --payload-file or --tombstone");
 	if (bodies > 1)
-		return ob_cli_usage(
-			cli, "give only one of --payload, --payload-file and --tombstone");
+		return ob_cli_usage(cli,
+				    "give only one of --payload, --payload-file and --tombstone");
 	return OB_EXIT_OK;
 }
 

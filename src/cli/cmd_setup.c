@@ -2,7 +2,7 @@
 /* outbox setup: make or upgrade the tables, or print the SQL for whoever may. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
+#include "cli/jout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,16 +47,16 @@ static int print_sql(const struct ob_session *session, const struct ob_setup *se
 
 static int done_json(const struct ob_setup *setup, const struct ob_setup_done *done)
 {
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 
-	ob_json_begin(&j, NULL, '{');
-	ob_json_int(&j, "from_version", done->from_version);
-	ob_json_int(&j, "to_version", done->to_version);
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_int(&j, "from_version", done->from_version);
+	ob_jout_int(&j, "to_version", done->to_version);
 	if (!done->from_version)
-		ob_json_int(&j, "partitions", setup->partition_count);
-	ob_json_end(&j, '}');
-	int r = ob_json_print(&j);
-	ob_json_done(&j);
+		ob_jout_int(&j, "partitions", setup->partition_count);
+	ob_jout_end(&j, '}');
+	int r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -130,10 +130,11 @@ const struct ob_cmd ob_cmd_setup = {
 	.group = OB_GROUP_START,
 	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
 	.summary = "create or upgrade the tables",
-	.description = "Creates the tables that are missing or upgrades older ones, in one "
-		       "transaction, and says what it did. Running it again changes nothing. An "
-		       "outbox that exists keeps its number of partitions. Tables of a newer "
-		       "version are left alone.",
+	.description =
+		"Creates the tables that are missing or upgrades older ones, in one "
+		"transaction, and says what it did. Running it again changes nothing. An "
+		"outbox that exists keeps its number of partitions. Tables of a newer "
+		"version are left alone.",
 	.examples = examples,
 	.options = options,
 	.args_size = sizeof(struct setup_args),

@@ -15,25 +15,24 @@ struct show_args {
 
 static int print_rows(const struct ob_cli *cli, const struct ob_batch *batch, int64_t now_us)
 {
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 	int r = OB_EXIT_OK;
 
 	for (uint32_t i = 0; !r && i < batch->count; i++) {
 		if (cli->json) {
 			ob_message_json(&j, &batch->messages[i], now_us);
-			r = ob_json_print(&j);
+			r = ob_jout_print(&j);
 			continue;
 		}
 		if (i)
 			(void)fputc('\n', stdout);
 		ob_message_print(&batch->messages[i], now_us);
 	}
-	ob_json_done(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
-static int show_id(const struct ob_cli *cli, const struct show_args *args,
-		   const struct ob_uuid *id)
+static int show_id(const struct ob_cli *cli, const struct show_args *args, const struct ob_uuid *id)
 {
 	struct ob_filter filter = { .id = id, .target = args->target, .limit = ROWS_MAX };
 	struct ob_err err = OB_ERR_INIT;
@@ -91,10 +90,11 @@ const struct ob_cmd ob_cmd_show = {
 	.group = OB_GROUP_MESSAGES,
 	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
 	.summary = "one message, whole",
-	.description = "Prints every field of a message, its state, its errors, and its payload "
-		       "laid out for reading. A message for several targets is printed once for "
-		       "each. With --json it is one object a line and the payload is as it was "
-		       "stored. When there is no such message the exit code is 1.",
+	.description =
+		"Prints every field of a message, its state, its errors, and its payload "
+		"laid out for reading. A message for several targets is printed once for "
+		"each. With --json it is one object a line and the payload is as it was "
+		"stored. When there is no such message the exit code is 1.",
 	.examples = examples,
 	.operands = operands,
 	.options = options,

@@ -3,8 +3,8 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
-#include "cli/table.h"
+#include "cli/grid.h"
+#include "cli/jout.h"
 #include "cli/when.h"
 
 #include <inttypes.h>
@@ -85,68 +85,67 @@ static int take_snapshot(struct snapshot *s, struct ob_store *store, const char 
 
 static void print_counts(const struct snapshot *s, size_t width)
 {
-	static const struct ob_table_column columns[] = {
-		{ "TARGET", OB_TABLE_SHRINK },
-#define X(name, text) { #name, OB_TABLE_RIGHT },
-		OB_STATE_MAP(X)
+	static const struct ob_grid_column columns[] = { { "TARGET", OB_GRID_SHRINK },
+#define X(name, text) { #name, OB_GRID_RIGHT },
+							 OB_STATE_MAP(X)
 #undef X
 	};
-	struct ob_table table;
+	struct ob_grid table;
 
-	ob_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ob_grid_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < s->row_count; i++) {
 		const struct ob_stats *stats = s->rows[i].stats;
 
-		ob_table_cell(&table, s->rows[i].name);
+		ob_grid_cell(&table, s->rows[i].name);
 		for (int view = 0; view < OB_VIEW_COUNT; view++)
-			ob_table_int(&table, stats ? (int64_t)stats->count[view] : 0);
+			ob_grid_int(&table, stats ? (int64_t)stats->count[view] : 0);
 	}
-	ob_table_print(&table, width, stdout);
-	ob_table_done(&table);
+	ob_grid_print(&table, width, stdout);
+	ob_grid_done(&table);
 }
 
 static void print_health(const struct snapshot *s, size_t width)
 {
-	static const struct ob_table_column columns[] = {
-		{ "TARGET", OB_TABLE_SHRINK },     { "OLDEST DUE", OB_TABLE_RIGHT },
-		{ "HELD KEYS", OB_TABLE_RIGHT },   { "LEASED", OB_TABLE_RIGHT },
-		{ "PARTITIONS", OB_TABLE_RIGHT },  { "WORKERS", OB_TABLE_RIGHT },
+	static const struct ob_grid_column columns[] = {
+		{ "TARGET", OB_GRID_SHRINK },    { "OLDEST DUE", OB_GRID_RIGHT },
+		{ "HELD KEYS", OB_GRID_RIGHT },  { "LEASED", OB_GRID_RIGHT },
+		{ "PARTITIONS", OB_GRID_RIGHT }, { "WORKERS", OB_GRID_RIGHT },
 	};
-	struct ob_table table;
+	struct ob_grid table;
 
-	ob_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ob_grid_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < s->row_count; i++) {
 		const struct target_row *row = &s->rows[i];
 		char age[OB_WHEN_SIZE] = "-";
 
 		if (row->stats && row->stats->oldest_due_us)
 			ob_when_age(s->now_us - row->stats->oldest_due_us, age);
-		ob_table_cell(&table, row->name);
-		ob_table_cell(&table, ob_str(age));
-		ob_table_int(&table, row->stats ? (int64_t)row->stats->held_keys : 0);
-		ob_table_int(&table, (int64_t)row->leased);
-		ob_table_int(&table, (int64_t)row->partitions);
-		ob_table_int(&table, (int64_t)row->workers);
+		ob_grid_cell(&table, row->name);
+		ob_grid_cell(&table, ob_str(age));
+		ob_grid_int(&table, row->stats ? (int64_t)row->stats->held_keys : 0);
+		ob_grid_int(&table, (int64_t)row->leased);
+		ob_grid_int(&table, (int64_t)row->partitions);
+		ob_grid_int(&table, (int64_t)row->workers);
 	}
-	ob_table_print(&table, width, stdout);
-	ob_table_done(&table);
+	ob_grid_print(&table, width, stdout);
+	ob_grid_done(&table);
 }
 
 static void print_workers(const struct snapshot *s, size_t width)
 {
-	static const struct ob_table_column columns[] = {
+	static const struct ob_grid_column columns[] = {
 		{ "WORKER", 0 },
-		{ "TARGET", OB_TABLE_SHRINK },
-		{ "HOST", OB_TABLE_SHRINK },
-		{ "PID", OB_TABLE_RIGHT },
-		{ "UP", OB_TABLE_RIGHT },
-		{ "BEAT FOR", OB_TABLE_RIGHT },
-		{ "PUBLISHED", OB_TABLE_RIGHT },
-		{ "FAILED", OB_TABLE_RIGHT },
+		{ "TARGET", OB_GRID_SHRINK },
+		{ "HOST", OB_GRID_SHRINK },
+		{ "PID", OB_GRID_RIGHT },
+		{ "UP", OB_GRID_RIGHT },
+		{ "BEAT FOR", OB_GRID_RIGHT },
+		{ "PUBLISHED", OB_GRID_RIGHT },
+		{ "FAILED", OB_GRID_RIGHT },
 	};
-	struct ob_table table;
+	struct ob_grid table;
 
-	ob_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ob_grid_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < s->worker_count; i++) {
 		const struct ob_worker *w = &s->workers[i];
 		char id[OB_UUID_TEXT_SIZE], up[OB_WHEN_SIZE], beat[OB_WHEN_SIZE];
@@ -154,17 +153,17 @@ static void print_workers(const struct snapshot *s, size_t width)
 		ob_uuid_format(&w->id, id);
 		ob_when_age(s->now_us - w->started_at_us, up);
 		ob_when_age(w->heartbeat_until_us - s->now_us, beat);
-		ob_table_cell(&table, ob_str(id));
-		ob_table_cell(&table, w->target);
-		ob_table_cell(&table, w->hostname);
-		ob_table_int(&table, w->pid);
-		ob_table_cell(&table, ob_str(up));
-		ob_table_cell(&table, ob_str(beat));
-		ob_table_int(&table, (int64_t)w->published);
-		ob_table_int(&table, (int64_t)w->failed);
+		ob_grid_cell(&table, ob_str(id));
+		ob_grid_cell(&table, w->target);
+		ob_grid_cell(&table, w->hostname);
+		ob_grid_int(&table, w->pid);
+		ob_grid_cell(&table, ob_str(up));
+		ob_grid_cell(&table, ob_str(beat));
+		ob_grid_int(&table, (int64_t)w->published);
+		ob_grid_int(&table, (int64_t)w->failed);
 	}
-	ob_table_print(&table, width, stdout);
-	ob_table_done(&table);
+	ob_grid_print(&table, width, stdout);
+	ob_grid_done(&table);
 }
 
 static void print_text(const struct snapshot *s)
@@ -189,60 +188,59 @@ static void print_text(const struct snapshot *s)
 	}
 }
 
-static void target_json(struct ob_json_out *j, const struct snapshot *s,
-			const struct target_row *row)
+static void target_json(struct ob_jout *j, const struct snapshot *s, const struct target_row *row)
 {
 	int64_t oldest = row->stats ? row->stats->oldest_due_us : 0;
 
-	ob_json_begin(j, NULL, '{');
-	ob_json_text(j, "target", row->name);
+	ob_jout_begin(j, NULL, '{');
+	ob_jout_text(j, "target", row->name);
 	for (int view = 0; view < OB_VIEW_COUNT; view++)
-		ob_json_int(j, ob_view_name((enum ob_view)view),
+		ob_jout_int(j, ob_view_name((enum ob_view)view),
 			    row->stats ? (int64_t)row->stats->count[view] : 0);
-	ob_json_int(j, "held_keys", row->stats ? (int64_t)row->stats->held_keys : 0);
-	ob_json_when(j, "oldest_due", oldest);
-	ob_json_int(j, "oldest_due_ms", oldest ? (s->now_us - oldest) / 1000 : 0);
-	ob_json_int(j, "partitions", (int64_t)row->partitions);
-	ob_json_int(j, "leased", (int64_t)row->leased);
-	ob_json_int(j, "workers", (int64_t)row->workers);
-	ob_json_end(j, '}');
+	ob_jout_int(j, "held_keys", row->stats ? (int64_t)row->stats->held_keys : 0);
+	ob_jout_when(j, "oldest_due", oldest);
+	ob_jout_int(j, "oldest_due_ms", oldest ? (s->now_us - oldest) / 1000 : 0);
+	ob_jout_int(j, "partitions", (int64_t)row->partitions);
+	ob_jout_int(j, "leased", (int64_t)row->leased);
+	ob_jout_int(j, "workers", (int64_t)row->workers);
+	ob_jout_end(j, '}');
 }
 
-static void worker_json(struct ob_json_out *j, const struct ob_worker *w)
+static void worker_json(struct ob_jout *j, const struct ob_worker *w)
 {
 	char id[OB_UUID_TEXT_SIZE];
 
 	ob_uuid_format(&w->id, id);
-	ob_json_begin(j, NULL, '{');
-	ob_json_text(j, "id", ob_str(id));
-	ob_json_text(j, "target", w->target);
-	ob_json_text(j, "hostname", w->hostname);
-	ob_json_int(j, "pid", w->pid);
-	ob_json_when(j, "started_at", w->started_at_us);
-	ob_json_when(j, "heartbeat_until", w->heartbeat_until_us);
-	ob_json_int(j, "published", (int64_t)w->published);
-	ob_json_int(j, "failed", (int64_t)w->failed);
-	ob_json_end(j, '}');
+	ob_jout_begin(j, NULL, '{');
+	ob_jout_text(j, "id", ob_str(id));
+	ob_jout_text(j, "target", w->target);
+	ob_jout_text(j, "hostname", w->hostname);
+	ob_jout_int(j, "pid", w->pid);
+	ob_jout_when(j, "started_at", w->started_at_us);
+	ob_jout_when(j, "heartbeat_until", w->heartbeat_until_us);
+	ob_jout_int(j, "published", (int64_t)w->published);
+	ob_jout_int(j, "failed", (int64_t)w->failed);
+	ob_jout_end(j, '}');
 }
 
 static int print_json(const struct snapshot *s)
 {
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 
-	ob_json_begin(&j, NULL, '{');
-	ob_json_text(&j, "store", ob_buf_view(&s->store));
-	ob_json_when(&j, "now", s->now_us);
-	ob_json_begin(&j, "targets", '[');
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_text(&j, "store", ob_buf_view(&s->store));
+	ob_jout_when(&j, "now", s->now_us);
+	ob_jout_begin(&j, "targets", '[');
 	for (size_t i = 0; i < s->row_count; i++)
 		target_json(&j, s, &s->rows[i]);
-	ob_json_end(&j, ']');
-	ob_json_begin(&j, "workers", '[');
+	ob_jout_end(&j, ']');
+	ob_jout_begin(&j, "workers", '[');
 	for (size_t i = 0; i < s->worker_count; i++)
 		worker_json(&j, &s->workers[i]);
-	ob_json_end(&j, ']');
-	ob_json_end(&j, '}');
-	int r = ob_json_print(&j);
-	ob_json_done(&j);
+	ob_jout_end(&j, ']');
+	ob_jout_end(&j, '}');
+	int r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -282,10 +280,11 @@ const struct ob_cmd ob_cmd_status = {
 	.group = OB_GROUP_MESSAGES,
 	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
 	.summary = "how much is where, and who works on it",
-	.description = "Prints, for each target, how many messages are in which state, how long "
-		       "the oldest one that is due has been waiting, how many keys are held back by a "
-		       "failed message, how many partitions are leased, and the workers that are "
-		       "alive with the time until their heartbeat runs out.",
+	.description =
+		"Prints, for each target, how many messages are in which state, how long "
+		"the oldest one that is due has been waiting, how many keys are held back by a "
+		"failed message, how many partitions are leased, and the workers that are "
+		"alive with the time until their heartbeat runs out.",
 	.options = options,
 	.args_size = sizeof(struct status_args),
 	.run = status_run,

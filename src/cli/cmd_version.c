@@ -2,7 +2,7 @@
 /* outbox version: what this binary is made of. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/json_out.h"
+#include "cli/jout.h"
 #include "config.h"
 
 #include <jansson.h>
@@ -54,24 +54,24 @@ enum {
 
 static int print_json(void)
 {
-	struct ob_json_out j = OB_JSON_OUT_INIT;
+	struct ob_jout j = OB_JOUT_INIT;
 
-	ob_json_begin(&j, NULL, '{');
-	ob_json_text(&j, "version", ob_str(OUTBOX_VERSION));
-	ob_json_text(&j, "compiler", ob_str(COMPILER));
-	ob_json_begin(&j, "libraries", '{');
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_text(&j, "version", ob_str(OUTBOX_VERSION));
+	ob_jout_text(&j, "compiler", ob_str(COMPILER));
+	ob_jout_begin(&j, "libraries", '{');
 	for (size_t i = 0; i < LIBRARY_COUNT; i++)
-		ob_json_text(&j, libraries[i].name, ob_str(libraries[i].version()));
-	ob_json_end(&j, '}');
-	ob_json_begin(&j, "features", '{');
+		ob_jout_text(&j, libraries[i].name, ob_str(libraries[i].version()));
+	ob_jout_end(&j, '}');
+	ob_jout_begin(&j, "features", '{');
 	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++)
-		ob_json_bool(&j, b->name, b->ops);
+		ob_jout_bool(&j, b->name, b->ops);
 	for (size_t i = 0; i < FEATURE_COUNT; i++)
-		ob_json_bool(&j, features[i].name, features[i].on);
-	ob_json_end(&j, '}');
-	ob_json_end(&j, '}');
-	int r = ob_json_print(&j);
-	ob_json_done(&j);
+		ob_jout_bool(&j, features[i].name, features[i].on);
+	ob_jout_end(&j, '}');
+	ob_jout_end(&j, '}');
+	int r = ob_jout_print(&j);
+	ob_jout_done(&j);
 	return r;
 }
 
@@ -96,9 +96,10 @@ const struct ob_cmd ob_cmd_version = {
 	.group = OB_GROUP_PROGRAM,
 	.flags = OB_CMD_JSON,
 	.summary = "the version, the compiler, the libraries",
-	.description = "Prints what this program is made of: its version, the compiler that made "
-		       "it, and the versions of the libraries it runs with. Please put it into "
-		       "reports of faults. With --json the object also says which stores and which "
-		       "test helpers are built in.",
+	.description =
+		"Prints what this program is made of: its version, the compiler that made "
+		"it, and the versions of the libraries it runs with. Please put it into "
+		"reports of faults. With --json the object also says which stores and which "
+		"test helpers are built in.",
 	.run = version_run,
 };

@@ -18,7 +18,8 @@
 
 enum { NAME_SIZE = 64 };
 
-/* roff reads backslashes anywhere, dots and quotes at the start of a line, and makes hyphens of minus signs. */
+/* roff reads backslashes anywhere, dots and quotes at the start of a line, and makes hyphens of
+ * minus signs. */
 static void put_text(FILE *out, const char *text)
 {
 	bool line_start = true;
@@ -81,12 +82,13 @@ static void put_head(FILE *out, const char *page, const char *version, const cha
 
 static void put_exit_codes(FILE *out)
 {
-	(void)fputs(".SH EXIT STATUS\n"
-		    ".TP\n0\nIt was done.\n"
-		    ".TP\n1\nIt failed: the configuration, the database or the data; one line on "
-		    "standard error says why.\n"
-		    ".TP\n2\nThe command line is wrong; one line on standard error names what.\n",
-		    out);
+	(void)fputs(
+		".SH EXIT STATUS\n"
+		".TP\n0\nIt was done.\n"
+		".TP\n1\nIt failed: the configuration, the database or the data; one line on "
+		"standard error says why.\n"
+		".TP\n2\nThe command line is wrong; one line on standard error names what.\n",
+		out);
 }
 
 static void page_name(const struct ob_cmd *cmd, char out[NAME_SIZE])
@@ -132,12 +134,14 @@ static void put_command(FILE *out, const struct ob_cmd *cmd, const char *version
 static void put_overview(FILE *out, const char *version)
 {
 	put_head(out, "outbox", version, "messages that commit with your data");
-	(void)fputs(".SH SYNOPSIS\n.nf\noutbox [OPTION]... COMMAND [ARGUMENT]...\n.fi\n"
-		    ".SH DESCRIPTION\n",
-		    out);
-	put_text(out, "An application writes a message into its own database, in its own "
-		      "transaction; a relay delivers it once that transaction has committed. This "
-		      "program makes the tables, stores and shows messages.");
+	(void)fputs(
+		".SH SYNOPSIS\n.nf\noutbox [OPTION]... COMMAND [ARGUMENT]...\n.fi\n"
+		".SH DESCRIPTION\n",
+		out);
+	put_text(out,
+		 "An application writes a message into its own database, in its own "
+		 "transaction; a relay delivers it once that transaction has committed. This "
+		 "program makes the tables, stores and shows messages.");
 	(void)fputs("\n.SH COMMANDS\n", out);
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		char page[NAME_SIZE];

@@ -123,9 +123,10 @@ void ob_help_overview(FILE *out)
 {
 	int column = option_column(NULL);
 
-	(void)fputs("outbox: messages that commit with your data\n\n"
-		    "Usage: outbox [OPTION]... COMMAND [ARGUMENT]...\n",
-		    out);
+	(void)fputs(
+		"outbox: messages that commit with your data\n\n"
+		"Usage: outbox [OPTION]... COMMAND [ARGUMENT]...\n",
+		out);
 	for (int group = 0; group < OB_GROUP_COUNT; group++) {
 		heading(out, ob_cmd_group_titles[group]);
 		print_summaries(out, group, NULL);

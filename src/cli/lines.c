@@ -69,7 +69,8 @@ int ob_lines_next(struct ob_lines *l, struct ob_str *ret_line, struct ob_err *er
 	}
 	if (!nl && l->len == 0)
 		return 0;
-	struct ob_str line = { l->data + l->start, nl ? (size_t)(nl - l->data) - l->start : l->len };
+	struct ob_str line = { l->data + l->start,
+			       nl ? (size_t)(nl - l->data) - l->start : l->len };
 	size_t used = line.n + (nl ? 1 : 0);
 	l->start += used;
 	l->len -= used;

@@ -8,10 +8,10 @@
 
 struct ob_lines {
 	int fd;
-	const char *name;  /* for messages: "stdin" */
-	size_t max;        /* bytes of a line */
-	uint64_t number;   /* of the line returned last, from 1 */
-	char *data;        /* what is read but not yet returned */
+	const char *name; /* for messages: "stdin" */
+	size_t max;       /* bytes of a line */
+	uint64_t number;  /* of the line returned last, from 1 */
+	char *data;       /* what is read but not yet returned */
 	size_t start, len, cap;
 	bool end;
 };

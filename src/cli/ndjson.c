@@ -29,30 +29,21 @@ struct field {
 #define AT(member) offsetof(struct outbox_message, member)
 
 static const struct field fields[] = {
-	{ "aggregate_type", TEXT, AT(aggregate_type), 0, 0, 0,
-	  "The stream. Required." },
-	{ "aggregate_id", TEXT, AT(aggregate_id), 0, 0, 0,
-	  "Which one of the stream." },
-	{ "event_type", TEXT, AT(event_type), 0, 0, 0,
-	  "What happened. Required." },
+	{ "aggregate_type", TEXT, AT(aggregate_type), 0, 0, 0, "The stream. Required." },
+	{ "aggregate_id", TEXT, AT(aggregate_id), 0, 0, 0, "Which one of the stream." },
+	{ "event_type", TEXT, AT(event_type), 0, 0, 0, "What happened. Required." },
 	{ "payload", RAW, AT(payload), AT(payload_size), 0, 0,
 	  "Any JSON value, stored byte for byte. Required, unless tombstone is true." },
 	{ "payload_base64", BASE64, AT(payload), AT(payload_size), 0, 0,
 	  "The payload as bytes in Base64, instead of payload." },
-	{ "tombstone", TOMBSTONE, AT(flags), 0, 0, 0,
-	  "true: there is no payload on purpose." },
-	{ "headers", OBJECT, AT(headers), AT(headers_size), 0, 0,
-	  "An object for the consumer." },
-	{ "id", TEXT, AT(id), 0, 0, 0,
-	  "A UUID; one is made when it is left out." },
+	{ "tombstone", TOMBSTONE, AT(flags), 0, 0, 0, "true: there is no payload on purpose." },
+	{ "headers", OBJECT, AT(headers), AT(headers_size), 0, 0, "An object for the consumer." },
+	{ "id", TEXT, AT(id), 0, 0, 0, "A UUID; one is made when it is left out." },
 	{ "partition_key", TEXT, AT(partition_key), 0, 0, 0,
 	  "The ordering key instead of type and id." },
-	{ "target", TEXT, AT(target), 0, 0, 0,
-	  "Which relay delivers it." },
-	{ "correlation_id", TEXT, AT(correlation_id), 0, 0, 0,
-	  "For tracing." },
-	{ "causation_id", TEXT, AT(causation_id), 0, 0, 0,
-	  "For tracing." },
+	{ "target", TEXT, AT(target), 0, 0, 0, "Which relay delivers it." },
+	{ "correlation_id", TEXT, AT(correlation_id), 0, 0, 0, "For tracing." },
+	{ "causation_id", TEXT, AT(causation_id), 0, 0, 0, "For tracing." },
 	{ "sequence_number", INT64, AT(sequence_number), 0, 1, INT64_MAX,
 	  "The position in the aggregate, from 1." },
 	{ "revision", INT32, AT(revision), 0, 1, INT32_MAX,
@@ -212,8 +203,9 @@ static int decode(struct reader *r, const char *key, struct ob_str raw, struct o
 		if (p[1] == 'u') {
 			c = unicode_escape(p, end, &used);
 			if (c == 0)
-				return fail(r, key, hex4(p + 2) ? "half of a surrogate pair"
-								: "the text contains a NUL");
+				return fail(r, key,
+					    hex4(p + 2) ? "half of a surrogate pair"
+							: "the text contains a NUL");
 		} else {
 			c = (unsigned char)plain_escape(p[1]);
 		}

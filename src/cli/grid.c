@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Collects the cells, measures them in characters, then prints. */
-#include "cli/table.h"
+#include "cli/grid.h"
 
 #include "base/utf8.h"
 
@@ -11,21 +11,21 @@
 
 enum { CELLS_MAX = 64 << 20, COLUMN_MIN = 8, GAP = 2 };
 
-void ob_table_init(struct ob_table *table, const struct ob_table_column *columns, size_t count)
+void ob_grid_init(struct ob_grid *table, const struct ob_grid_column *columns, size_t count)
 {
-	*table = (struct ob_table){ .columns = columns,
-				    .column_count = count,
-				    .cells = OB_BUF_INIT(CELLS_MAX) };
+	*table = (struct ob_grid){ .columns = columns,
+				   .column_count = count,
+				   .cells = OB_BUF_INIT(CELLS_MAX) };
 	for (size_t i = 0; i < count; i++)
 		table->width[i] = strlen(columns[i].title);
 }
 
-void ob_table_cell(struct ob_table *table, struct ob_str text)
+void ob_grid_cell(struct ob_grid *table, struct ob_str text)
 {
 	size_t start = table->cells.len;
 	size_t *width = &table->width[table->cell_count % table->column_count];
 
-	ob_utf8_sanitize(&table->cells, text.p ? text : OB_STR("-"), OB_TABLE_CELL_MAX);
+	ob_utf8_sanitize(&table->cells, text.p ? text : OB_STR("-"), OB_GRID_CELL_MAX);
 	if (table->cells.failed)
 		return;
 	size_t chars = ob_utf8_count(
@@ -35,16 +35,16 @@ void ob_table_cell(struct ob_table *table, struct ob_str text)
 	table->cell_count++;
 }
 
-void ob_table_int(struct ob_table *table, int64_t value)
+void ob_grid_int(struct ob_grid *table, int64_t value)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%" PRId64, value);
-	ob_table_cell(table, ob_str(text));
+	ob_grid_cell(table, ob_str(text));
 }
 
 /* Take what is too much from the columns that may shrink, the last first. */
-static void fit(struct ob_table *table, size_t width)
+static void fit(struct ob_grid *table, size_t width)
 {
 	size_t total = 0;
 
@@ -54,7 +54,7 @@ static void fit(struct ob_table *table, size_t width)
 		size_t spare = table->width[i] > COLUMN_MIN ? table->width[i] - COLUMN_MIN : 0;
 		size_t cut = total - width < spare ? total - width : spare;
 
-		if (!(table->columns[i].flags & OB_TABLE_SHRINK))
+		if (!(table->columns[i].flags & OB_GRID_SHRINK))
 			continue;
 		table->width[i] -= cut;
 		total -= cut;
@@ -66,12 +66,12 @@ static void pad(size_t count, FILE *out)
 	(void)fprintf(out, "%*s", (int)count, "");
 }
 
-static void print_cell(const struct ob_table *table, size_t column, const char *text, FILE *out)
+static void print_cell(const struct ob_grid *table, size_t column, const char *text, FILE *out)
 {
 	size_t width = table->width[column];
 	size_t chars = ob_utf8_count(ob_str(text));
 	bool last = column + 1 == table->column_count;
-	struct ob_buf cut = OB_BUF_INIT(OB_TABLE_CELL_MAX * 4);
+	struct ob_buf cut = OB_BUF_INIT(OB_GRID_CELL_MAX * 4);
 
 	if (column)
 		pad(GAP, out);
@@ -81,17 +81,17 @@ static void print_cell(const struct ob_table *table, size_t column, const char *
 		text = ob_buf_str(&cut);
 		chars = width;
 	}
-	if (table->columns[column].flags & OB_TABLE_RIGHT)
+	if (table->columns[column].flags & OB_GRID_RIGHT)
 		pad(width - chars, out);
 	(void)fputs(text, out);
-	if (!last && !(table->columns[column].flags & OB_TABLE_RIGHT))
+	if (!last && !(table->columns[column].flags & OB_GRID_RIGHT))
 		pad(width - chars, out);
 	if (last)
 		(void)fputc('\n', out);
 	ob_buf_done(&cut);
 }
 
-void ob_table_print(struct ob_table *table, size_t width, FILE *out)
+void ob_grid_print(struct ob_grid *table, size_t width, FILE *out)
 {
 	const char *cell = ob_buf_str(&table->cells);
 
@@ -105,7 +105,7 @@ void ob_table_print(struct ob_table *table, size_t width, FILE *out)
 	}
 }
 
-void ob_table_done(struct ob_table *table)
+void ob_grid_done(struct ob_grid *table)
 {
 	ob_buf_done(&table->cells);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Appends to one buffer and prints it whole, so that a failure prints nothing half. */
-#include "cli/json_out.h"
+#include "cli/jout.h"
 
 #include "base/json.h"
 #include "cli/base64.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void begin_value(struct ob_json_out *j, const char *key)
+static void begin_value(struct ob_jout *j, const char *key)
 {
 	if (j->comma)
 		ob_buf_addc(&j->b, ',');
@@ -21,46 +21,46 @@ static void begin_value(struct ob_json_out *j, const char *key)
 	}
 }
 
-void ob_json_begin(struct ob_json_out *j, const char *key, char bracket)
+void ob_jout_begin(struct ob_jout *j, const char *key, char bracket)
 {
 	begin_value(j, key);
 	ob_buf_addc(&j->b, bracket);
 	j->comma = false;
 }
 
-void ob_json_end(struct ob_json_out *j, char bracket)
+void ob_jout_end(struct ob_jout *j, char bracket)
 {
 	ob_buf_addc(&j->b, bracket);
 	j->comma = true;
 }
 
-void ob_json_text(struct ob_json_out *j, const char *key, struct ob_str text)
+void ob_jout_text(struct ob_jout *j, const char *key, struct ob_str text)
 {
 	begin_value(j, key);
 	ob_json_add_string(&j->b, text);
 }
 
-void ob_json_int(struct ob_json_out *j, const char *key, int64_t value)
+void ob_jout_int(struct ob_jout *j, const char *key, int64_t value)
 {
 	begin_value(j, key);
 	ob_buf_addf(&j->b, "%" PRId64, value);
 }
 
-void ob_json_bool(struct ob_json_out *j, const char *key, bool value)
+void ob_jout_bool(struct ob_jout *j, const char *key, bool value)
 {
 	begin_value(j, key);
 	ob_buf_adds(&j->b, value ? "true" : "false");
 }
 
-void ob_json_when(struct ob_json_out *j, const char *key, int64_t us)
+void ob_jout_when(struct ob_jout *j, const char *key, int64_t us)
 {
 	char text[OB_WHEN_SIZE];
 
 	ob_when_iso(us, text);
-	ob_json_text(j, key, us ? ob_str(text) : OB_STR_NULL);
+	ob_jout_text(j, key, us ? ob_str(text) : OB_STR_NULL);
 }
 
-void ob_json_raw(struct ob_json_out *j, const char *key, struct ob_str json)
+void ob_jout_raw(struct ob_jout *j, const char *key, struct ob_str json)
 {
 	begin_value(j, key);
 	/* In valid JSON a line break stands only between values. */
@@ -79,7 +79,7 @@ void ob_json_raw(struct ob_json_out *j, const char *key, struct ob_str json)
 	}
 }
 
-void ob_json_base64(struct ob_json_out *j, const char *key, struct ob_str bytes)
+void ob_jout_base64(struct ob_jout *j, const char *key, struct ob_str bytes)
 {
 	begin_value(j, key);
 	ob_buf_addc(&j->b, '"');
@@ -87,7 +87,7 @@ void ob_json_base64(struct ob_json_out *j, const char *key, struct ob_str bytes)
 	ob_buf_addc(&j->b, '"');
 }
 
-int ob_json_print(struct ob_json_out *j)
+int ob_jout_print(struct ob_jout *j)
 {
 	struct ob_str text = ob_buf_view(&j->b);
 
@@ -101,7 +101,7 @@ int ob_json_print(struct ob_json_out *j)
 	return OB_EXIT_OK;
 }
 
-void ob_json_done(struct ob_json_out *j)
+void ob_jout_done(struct ob_jout *j)
 {
 	ob_buf_done(&j->b);
 }
