@@ -51,9 +51,9 @@ extern "C" {
 	X(ESTATE, -22, "the message's state does not allow this")
 
 enum outbox_status {
-#define X(name, value, text) OUTBOX_##name = (value),
-	OUTBOX_STATUS_MAP(X)
-#undef X
+#define OUTBOX_STATUS_VALUE_(name, value, text) OUTBOX_##name = (value),
+	OUTBOX_STATUS_MAP(OUTBOX_STATUS_VALUE_)
+#undef OUTBOX_STATUS_VALUE_
 };
 
 /* The text of a status; never NULL. */
@@ -63,10 +63,16 @@ OUTBOX_API const char *outbox_status_name(int status);
 /* The version of the library that is loaded; OUTBOX_VERSION is the header's. */
 OUTBOX_API const char *outbox_version(void);
 
-/* What went wrong, in one line. A call that fails fills all of it. */
+/* In outbox_error.index: the error is not about one message. */
+#define OUTBOX_NO_INDEX ((size_t)-1)
+
+/*
+ * What went wrong, in one line. A call that fails fills all of it, a call that
+ * succeeds writes nothing. Every call takes NULL instead.
+ */
 struct outbox_error {
 	int status;        /* enum outbox_status, what the call returned */
-	size_t index;      /* which message of the call it is about, from 0 */
+	size_t index;      /* which message of the call it is about, from 0; or OUTBOX_NO_INDEX */
 	char native[16];   /* the database's own code: "SQLITE_2067", "23505", "1062"; or "" */
 	char message[256]; /* one line, no full stop */
 };
@@ -75,6 +81,7 @@ struct outbox_error {
 #define OUTBOX_TEXT_MAX    255                 /* characters of a text field */
 #define OUTBOX_PAYLOAD_MAX (32u * 1024 * 1024) /* bytes of a payload, headers or snapshot */
 #define OUTBOX_BATCH_MAX   1000000u            /* messages of one call */
+#define OUTBOX_DELAY_MAX   3155760000000u      /* delay_ms: a hundred years */
 
 /* Flags of a message. */
 #define OUTBOX_TOMBSTONE 0x1u /* there is no payload on purpose: a NULL body is sent */
@@ -86,26 +93,26 @@ struct outbox_error {
  * only ever appended.
  */
 struct outbox_message {
-	const char *aggregate_type;  /* required: the stream, "order" */
-	const char *aggregate_id;    /* which one: "1042" */
-	const char *event_type;      /* required: "OrderPlaced" */
-	const void *payload;         /* required, unless OUTBOX_TOMBSTONE: sent unchanged */
+	const char *aggregate_type; /* required: the stream, "order" */
+	const char *aggregate_id;   /* which one: "1042" */
+	const char *event_type;     /* required: "OrderPlaced" */
+	const void *payload;        /* required, unless OUTBOX_TOMBSTONE: sent unchanged */
 	size_t payload_size;
-	const char *headers;         /* a JSON object for the consumer */
+	const char *headers; /* a JSON object for the consumer */
 	size_t headers_size;
-	const char *id;              /* a UUID of any version; NULL: a version 7 is made */
-	const char *partition_key;   /* your own ordering key instead of type:id */
-	const char *target;          /* which relay delivers it; NULL: "default" */
+	const char *id;            /* a UUID of any version; NULL: a version 7 is made */
+	const char *partition_key; /* your own ordering key instead of type:id */
+	const char *target;        /* which relay delivers it; NULL: "default" */
 	const char *correlation_id;
 	const char *causation_id;
-	int64_t sequence_number;     /* position in the aggregate, from 1; 0: none */
-	int64_t occurred_at_us;      /* event time, us since 1970 UTC; 0: now */
-	uint64_t delay_ms;           /* not before this long after now, by the database's clock */
-	int32_t revision;            /* version of the payload's schema; 0: 1 */
-	int32_t priority;            /* -32768..32767, higher first */
-	const char *snapshot;        /* JSON: the aggregate's state at this event */
+	int64_t sequence_number; /* position in the aggregate, from 1; 0: none */
+	int64_t occurred_at_us;  /* event time, us since 1970 UTC, year 1000 to 9999; 0: now */
+	uint64_t delay_ms;       /* not before this long after now, by the database's clock */
+	int32_t revision;        /* version of the payload's schema; 0: 1 */
+	int32_t priority;        /* -32768..32767, higher first */
+	const char *snapshot;    /* JSON: the aggregate's state at this event */
 	size_t snapshot_size;
-	unsigned flags;              /* OUTBOX_TOMBSTONE */
+	unsigned flags; /* OUTBOX_TOMBSTONE */
 };
 
 /* An id in its canonical text form, 36 characters and a NUL. */
@@ -139,9 +146,10 @@ typedef struct outbox outbox;
 /*
  * Store `count` messages, in order, in the transaction that is open on the
  * connection. Refused (OUTBOX_ENOTRANSACTION) when none is open. Never
- * commits. Messages are checked before any SQL runs. When the call fails,
- * nothing of it is stored and the transaction stays usable, unless the error
- * says that the database itself rolled it back. No message is success.
+ * commits. Messages are checked before any SQL runs, one after the other; the
+ * first fault is reported. When the call fails, nothing of it is stored and the
+ * transaction stays usable, unless the message says otherwise: the database
+ * itself may have rolled it back. No message is success.
  * ret_ids: NULL, or room for `count` ids; written only on success.
  */
 OUTBOX_API OUTBOX_NODISCARD int outbox_push(outbox *ob, const struct outbox_message *messages,

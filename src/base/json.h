@@ -22,8 +22,9 @@ bool ob_json_valid(struct ob_str text, struct ob_json_fault *fault);
 bool ob_json_valid_object(struct ob_str text, struct ob_json_fault *fault);
 
 /*
- * Append `s` as a JSON string in quotes. Control characters are escaped,
- * invalid UTF-8 becomes U+FFFD, absent becomes null.
+ * Append `s` as a JSON string in quotes. Control characters (those of
+ * ob_utf8_is_control(), so that it is always one line) are escaped, invalid
+ * UTF-8 becomes U+FFFD, absent becomes null.
  */
 void ob_json_add_string(struct ob_buf *b, struct ob_str s);
 

@@ -30,13 +30,16 @@ struct ob_log {
 
 struct ob_log_kv {
 	const char *key;
-	struct ob_str text; /* p NULL: `number` counts */
+	struct ob_str text; /* cut after OB_LOG_VALUE_MAX bytes; absent: null */
 	int64_t number;
+	bool is_number; /* `number` counts, not `text` */
 };
+
+enum { OB_LOG_VALUE_MAX = 4096 };
 
 #define OB_KV(k, v) ((struct ob_log_kv){ .key = (k), .text = ob_str(v) })
 #define OB_KS(k, s) ((struct ob_log_kv){ .key = (k), .text = (s) })
-#define OB_KI(k, n) ((struct ob_log_kv){ .key = (k), .number = (n) })
+#define OB_KI(k, n) ((struct ob_log_kv){ .key = (k), .number = (n), .is_number = true })
 
 /* One write() per line; a failing write is ignored (the relay must not die of its log). Thread-safe. */
 void ob_log_write(const struct ob_log *log, enum ob_log_level level, const char *msg,

@@ -32,11 +32,11 @@ enum {
 struct ob_opt {
 	const char *name;
 	enum ob_opt_type type;
+	unsigned flags;
 	size_t offset;
 	const char *dflt; /* text, parsed by the same code as the file's; NULL: zero */
 	int64_t min, max; /* both 0: the type's own range */
 	const char *const *choices; /* ENUM: names, ending with NULL */
-	unsigned flags;
 	const char *help; /* one sentence */
 };
 

@@ -12,8 +12,13 @@ bool ob_utf8_valid(struct ob_str s);
 /* Number of code points of valid text. */
 size_t ob_utf8_count(struct ob_str s);
 /*
+ * Does the valid sequence of `size` bytes at p move a cursor or break a line?
+ * C0, DEL, C1, and the line and paragraph separators.
+ */
+bool ob_utf8_is_control(const char *p, size_t size);
+/*
  * Append at most `max_chars` characters of `s`: invalid bytes become U+FFFD,
- * NUL and other control characters become a space, so the result is one safe
+ * control characters (as above) become a space, so the result is one safe
  * line. Never cuts inside a character.
  */
 void ob_utf8_sanitize(struct ob_buf *out, struct ob_str s, size_t max_chars);

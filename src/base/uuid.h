@@ -33,7 +33,7 @@ int ob_uuid_version(const struct ob_uuid *id);
 struct ob_uuid_gen {
 	const struct ob_clock *clock;
 	uint64_t last_ms;
-	uint64_t counter; /* the 74 bits behind the time, as far as we count them */
+	uint64_t counter; /* 42 of the 74 bits behind the time; the rest is random in each id */
 	uint8_t pool[512];
 	size_t pool_left;
 };

@@ -3,6 +3,7 @@
 #ifndef OB_CONFIG_CONFIG_H
 #define OB_CONFIG_CONFIG_H
 
+#include "base/arena.h"
 #include "base/layout.h"
 #include "base/log.h"
 #include "sink/sink.h"
@@ -48,13 +49,16 @@ struct ob_config_relay {
 		double multiplier, jitter;
 	} retry;
 	struct {
-		char *destination; /* a template; only "{aggregate_type}" style names for now */
+		char *destination; /* checked: text and {field}s, see ob_route_fields */
 	} route;
 	struct {
 		int64_t published_after_ms, dead_after_ms, every_ms; /* OB_NEVER_MS: never */
 		uint32_t batch;
 	} cleanup;
 };
+
+/* The fields that a destination may name, NULL at the end. */
+extern const char *const ob_route_fields[];
 
 struct ob_config {
 	char *path; /* where it was read from; NULL: defaults */
@@ -68,13 +72,16 @@ struct ob_config {
 	size_t relay_count;
 	enum ob_log_level log_level;
 	enum ob_log_format log_format;
-	struct ob_arena arena; /* all of the above but `path` lives here */
+	struct ob_arena arena; /* all of the above but `path` and route.destination lives here */
 };
 
 /*
  * Read and check the file. On OUTBOX_ECONFIG every fault found is a line
- * "file:line:col: what is wrong" in *faults, in the order of the file, and err
- * counts them. On success the caller owns *ret_config.
+ * "file:line:col: what is wrong\n" in *faults, in the order of the file, at
+ * most 50 and then "file: and N more\n"; err only counts them
+ * ("outbox.yaml: 3 faults"). A file that cannot be read is OUTBOX_ECONFIG with
+ * one line "file: why\n". `faults` is only appended to; 256 KB are room enough.
+ * On success the caller owns *ret_config.
  */
 int ob_config_load(const char *path, struct ob_buf *faults, struct ob_config **ret_config,
 		   struct ob_err *err);
@@ -85,7 +92,10 @@ int ob_config_parse(struct ob_str text, const char *name, struct ob_buf *faults,
 int ob_config_of_store(const char *url, struct ob_config **ret_config, struct ob_err *err);
 void ob_config_free(struct ob_config *config);
 
-const struct ob_config_store *ob_config_find_store(const struct ob_config *config, const char *name);
+/* The store of that name; NULL: the only one. NULL when there is none, or several to choose from.
+ */
+const struct ob_config_store *ob_config_find_store(const struct ob_config *config,
+						   const char *name);
 
 /* A commented sample made from the option tables, for `outbox init`: it loads as it is. */
 void ob_config_sample(struct ob_buf *out);

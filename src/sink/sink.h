@@ -6,7 +6,8 @@
  *
  * The life of a delivery: send() accepted it -> exactly one outcome comes out of
  * poll(), or reset() forgets it. Nothing is ever confirmed before the sink's
- * own acknowledgement is in hand: for a file that is the fsync.
+ * own acknowledgement is in hand: for a file that is the fsync. The process
+ * ignores SIGPIPE: a peer that went away is an error, not a signal.
  */
 #ifndef OB_SINK_SINK_H
 #define OB_SINK_SINK_H
@@ -23,8 +24,9 @@ struct ob_header {
 };
 
 /*
- * A message, routed. Everything is borrowed and must stay unchanged until the
- * outcome is returned or reset() is called.
+ * A message, routed. The struct is read during send() alone; everything it points
+ * to is borrowed and must stay unchanged until the outcome is returned or reset()
+ * is called. A tag stands for one unconfirmed delivery at a time.
  */
 struct ob_delivery {
 	uint64_t tag; /* the caller's; comes back with the outcome */
@@ -32,7 +34,12 @@ struct ob_delivery {
 	struct ob_str destination; /* topic, stream, subject ... */
 	struct ob_str key;         /* p NULL: unordered */
 	struct ob_str body;        /* p NULL: tombstone */
-	struct ob_str content_type; /* of the body; p NULL: as stored, JSON unless the layout is binary */
+	struct ob_str
+		content_type; /* of the body; p NULL: as stored, JSON unless the layout is binary */
+	/*
+	 * What the message goes out with, as text, the stored headers included.
+	 * None: a sink that can carry JSON takes message->headers as stored.
+	 */
 	const struct ob_header *headers;
 	size_t header_count;
 };
@@ -45,8 +52,9 @@ struct ob_ack {
 
 /*
  * Connect or get ready. DOWN when the peer is away (call again later), FATAL
- * when a person must act. Called again after DOWN outcomes or reset(); when
- * the sink is already usable it does nothing.
+ * when a person must act. Called again after a DOWN (of any call or outcome)
+ * and after reset(), before the next send(); when the sink is already usable it
+ * does nothing, and it never touches what is unconfirmed.
  */
 typedef int ob_sink_open_fn(struct ob_sink *sink, struct ob_err *err);
 
@@ -56,7 +64,9 @@ typedef int ob_sink_open_fn(struct ob_sink *sink, struct ob_err *err);
  *   1  not accepted now, the window is full: poll() first (OB_SINK_FULL)
  *  <0  not accepted and no outcome will follow: REJECT (too large, bad
  *      destination) or RETRY about this message, DOWN or FATAL about the sink
- * A failure never takes back what was accepted before.
+ * A failure never takes back what was accepted before. A sink that is not open
+ * answers DOWN. FULL is also the answer while failed outcomes wait to be
+ * fetched, where the sink could not keep its order otherwise.
  */
 typedef int ob_sink_send_fn(struct ob_sink *sink, const struct ob_delivery *delivery,
 			    struct ob_err *err);
@@ -64,9 +74,10 @@ enum { OB_SINK_FULL = 1 };
 
 /*
  * Move bytes out and in, wait up to timeout_ms for the first outcome (0: do
- * not wait) and write up to `max` outcomes, in any order. Returns how many. When the
- * connection is lost, every unconfirmed delivery gets a DOWN outcome (its
- * fate is unknown). A failure of poll() itself (FATAL) gives no outcomes.
+ * not wait) and write up to `max` (at least 1) outcomes, in any order. Returns how
+ * many; 0 does not mean that nothing moved. When the connection is lost, every
+ * unconfirmed delivery gets a DOWN outcome (its fate is unknown). A failure of poll()
+ * itself is FATAL and gives no outcomes, now or later: only reset() and free follow.
  */
 typedef int ob_sink_poll_fn(struct ob_sink *sink, int timeout_ms, struct ob_ack *acks, size_t max,
 			    struct ob_err *err);
@@ -80,7 +91,8 @@ typedef void ob_sink_reset_fn(struct ob_sink *sink);
 /* Optional. An fd to poll for reading while outcomes are awaited; -1: none. */
 typedef int ob_sink_fd_fn(struct ob_sink *sink);
 
-/* Give back what is held; called once, also on a sink that was never opened. Unconfirmed is forgotten. */
+/* Give back what is held; called once, also on a sink that was never opened. Unconfirmed is
+ * forgotten. */
 typedef void ob_sink_close_fn(struct ob_sink *sink);
 
 /* One line for people: "file /var/log/outbox.ndjson". */
@@ -90,6 +102,10 @@ enum {
 	/*
 	 * After a failure other than REJECT, nothing that was sent later for the
 	 * same key has been stored, so many messages of one key may be in flight.
+	 * Those behind it get an outcome of the same kind, which says nothing about
+	 * them: the caller, who sees the key fail first, charges them no attempt. The
+	 * outcomes of one key come in the order of its sends. A key is usable again
+	 * once all of its outcomes have been fetched.
 	 * Without it the caller keeps one unconfirmed message per key.
 	 */
 	OB_SINK_ORDERED = 1 << 0,
@@ -100,7 +116,7 @@ enum {
 struct ob_sink_ops {
 	const char *name; /* "file": the `type` of a sinks: entry */
 	unsigned caps;
-	size_t size;               /* of the backend's struct, whose first member is struct ob_sink */
+	size_t size; /* of the backend's struct, whose first member is struct ob_sink */
 	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
 	ob_sink_open_fn *open;
 	ob_sink_send_fn *send;
@@ -127,15 +143,23 @@ struct ob_sink_backend {
 /* All that users may name; the last has no name. */
 extern const struct ob_sink_backend ob_sink_backends[];
 
-/* The backend of a type; the error names what is unknown, or the package that is missing. */
-int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend,
-		 struct ob_err *err);
-/* Make one with its options set, not opened. On success the caller owns *ret_sink. */
+/*
+ * The backend of a type. An unknown type is OUTBOX_ECONFIG with the closest name
+ * and all the known ones; one that is not in this build names the package to install.
+ */
+int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend, struct ob_err *err);
+/*
+ * Make one with its options set, not opened. An unknown, bad or missing option
+ * is OUTBOX_ECONFIG. On success the caller owns *ret_sink.
+ */
 int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
 		size_t option_count, const struct ob_clock *clock, struct ob_sink **ret_sink,
 		struct ob_err *err);
 /* Close and free; NULL is allowed. */
 void ob_sink_free(struct ob_sink *sink);
+
+/* The backends, one file each; see their options there. */
+extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file;
 
 /* The operations; see the function types above. */
 ob_sink_open_fn ob_sink_open;

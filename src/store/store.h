@@ -18,6 +18,11 @@
  *    (schema missing or changed, no rights, corrupt). A backend reconnects
  *    by itself on the next call after it lost its connection.
  *  - `target` names a relay's rows and is never NULL unless the contract says so.
+ *  - A lease, a row claim and a heartbeat are valid while their end lies ahead of
+ *    now; at the exact instant they are over. A message is due from its instant on.
+ *  - Without our tables every operation but setup is OUTBOX_ESCHEMA (FATAL).
+ *  - Empty input (no partition, no outcome, a limit of 0 where 0 means none) is
+ *    success without a call of the backend: store.c sees to it.
  */
 #ifndef OB_STORE_STORE_H
 #define OB_STORE_STORE_H
@@ -64,7 +69,8 @@ struct ob_setup_done {
 typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *setup,
 			      struct ob_setup_done *ret_done, struct ob_err *err);
 
-/* The SQL that setup would run on an empty database, ready for the database's own shell. No connection. */
+/* Optional. The SQL that setup would run on an empty database, ready for the database's own shell.
+ * No connection. */
 typedef int ob_store_setup_sql_fn(const struct ob_layout *layout, const struct ob_setup *setup,
 				  struct ob_buf *out, struct ob_err *err);
 
@@ -79,8 +85,12 @@ typedef int ob_store_check_fn(struct ob_store *store, struct ob_err *err);
 /*
  * Begin a write transaction; push messages into it; end it. What outbox_push()
  * checks is checked here too and leaves the transaction usable. A failing
- * message's index is *ret_index. end(commit = false) is always allowed and
- * cannot fail. Closing the store rolls back.
+ * message's index is *ret_index (always set then). end(commit = false) is always allowed and
+ * cannot fail. Closing the store rolls back. After a failed commit the caller calls
+ * end(false) and may run the whole transaction again; a message with an id of
+ * the caller's that did get in is then OUTBOX_EDUPID. Push without begin is
+ * OUTBOX_ENOTRANSACTION. While a transaction is open no other operation is called
+ * on this store.
  */
 typedef int ob_store_tx_begin_fn(struct ob_store *store, struct ob_err *err);
 typedef int ob_store_tx_push_fn(struct ob_store *store, const struct outbox_message *messages,
@@ -113,11 +123,16 @@ struct ob_fetch {
  * only, and none of `exclude`:
  *  - pending messages that are due and whose key nothing holds;
  *  - failed messages whose retry is due (due exactly at the instant).
+ * A row under a valid row claim is left out.
  * A key is held by a failed message (2), or a dead one with hold (-2), of the
  * same target. Without a key a message holds nothing and is held by nothing.
+ * With OB_ORDER_PARTITION the partition stands for the key, also for messages
+ * without one; with OB_ORDER_NONE nothing is held. A failed message is not held
+ * by another. Rows stay parked (3) until they are released, whatever the ordering.
  * Ordered by partition (as given), priority (higher first), seq. A partition with work
  * gets at least limit / partition_count (rounded down, at least 1) before
- * another gets more, as long as the limits last.
+ * another gets more, as long as the limits last. A message that passes max_bytes
+ * ends its partition's part: nothing behind it overtakes it.
  * Reads one snapshot: a message that committed before another's insert ran is
  * never missing while the other is returned.
  * How a store finds the rows is its own affair; the caller may not conclude
@@ -147,10 +162,11 @@ struct ob_lease {
 
 struct ob_settle {
 	const char *target;
-	struct ob_uuid owner;         /* the worker */
+	struct ob_uuid owner;          /* the worker */
 	const struct ob_lease *leases; /* of the outcomes' partitions */
 	size_t lease_count;
-	const struct ob_uuid *token; /* set: the rows were claimed with it; leases are not looked at */
+	const struct ob_uuid
+		*token; /* set: the rows were claimed with it; leases are not looked at */
 	const struct ob_outcome *outcomes;
 	size_t outcome_count;
 	enum ob_ordering ordering;
@@ -161,24 +177,35 @@ struct ob_settle {
 struct ob_settled {
 	uint32_t applied;
 	uint32_t lost;     /* not applied: the lease or claim is no longer ours */
-	uint32_t vanished; /* ours, but the row is gone or an operator decided otherwise */
+	uint32_t vanished; /* ours, but the row is gone, settled already, or an operator decided
+			      otherwise */
 };
 
 /*
  * Record outcomes, in one transaction that first locks the lease rows and
  * compares owner and epoch (an expired lease that nobody took is still ours):
- * outcomes of a partition that fails the test are dropped and counted as lost,
- * the others are applied. *ret_lost (lease_count entries, may be NULL) says
- * which leases failed. With a token, each row is guarded by its own token.
+ * outcomes of a partition that fails the test (or has no lease in the list) are
+ * dropped and counted as lost, the others are applied. *ret_lost (lease_count
+ * entries, may be NULL) says which leases failed. With a token, each row is
+ * guarded by its own token: another's is lost, a row that is gone has vanished,
+ * an expired one that nobody took is still ours. The row is found by seq and must carry the
+ * message's id, else it has vanished: a database that lost its tail hands numbers out again.
  *  - PUBLISHED: published, last_error cleared, attempts kept (or the row is
- *    deleted). If the row held its key, the key is released.
+ *    deleted). If the row held its key, the key is released. Applies to pending,
+ *    failed and parked rows; else vanished.
  *  - RETRY: failed; its key's (or partition's) other pending rows are parked.
- *    On a row that an operator settled meanwhile: vanished.
  *  - DEAD: dead; with hold_dead and an ordering, dead-hold and the rest is
- *    parked; else the key is released.
- * Releasing a key turns its parked rows to pending in the same transaction, as
- * soon as no row holds it any more. Counts published and failed in the
- * throughput of this minute. Settling an outcome twice changes nothing.
+ *    parked; else the key is released. A row without a key has nothing to hold
+ *    under OB_ORDER_KEY and is plain dead. published_at is the time of death.
+ *  - RETRY and DEAD apply to pending, failed and parked rows whose attempts are
+ *    still message->attempts; else vanished. So a repeat charges nothing.
+ *  - RELEASE without a token changes nothing and counts as applied.
+ * Every outcome that applies ends the row's claim. Releasing: when a row stops
+ * holding, the parked rows of its key turn pending if no other row holds the key,
+ * and all parked rows of its partition if no row of the partition holds anything; in
+ * the same transaction. Counts PUBLISHED as published, RETRY and DEAD as failed, in the
+ * throughput of this minute. Settling an outcome twice changes nothing (the
+ * second time it counts as vanished, or lost with a token).
  */
 typedef int ob_store_settle_fn(struct ob_store *store, const struct ob_settle *settle,
 			       bool *ret_lost, struct ob_settled *ret_settled, struct ob_err *err);
@@ -199,7 +226,9 @@ struct ob_claim {
  * free at the exact instant it expires) for ttl_ms: higher priority first,
  * then seq. Committed before it returns. Any number of claimers may run: no row is
  * handed out twice, none is left out. A claimed row keeps its state, readers see
- * it as processing.
+ * it as processing. Holding keys is not looked at. Rows that carry this very token are
+ * handed out again, so that a claim whose reply was lost can be repeated. The first
+ * message always fits; the first that passes max_bytes ends the claim.
  */
 typedef int ob_store_claim_fn(struct ob_store *store, const struct ob_claim *claim,
 			      struct ob_batch *batch, struct ob_err *err);
@@ -214,9 +243,12 @@ struct ob_worker {
 	uint64_t published, failed;                /* since it started */
 };
 
-/* Join, or renew the heartbeat for ttl_ms and write the counters. A worker that was removed joins again. */
-typedef int ob_store_beat_fn(struct ob_store *store, const struct ob_worker *worker,
-			     int64_t ttl_ms, struct ob_err *err);
+/*
+ * Join, or renew the heartbeat for ttl_ms and write the counters. A worker that
+ * was removed joins again. Forgets workers of the target whose heartbeat is over.
+ */
+typedef int ob_store_beat_fn(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
+			     struct ob_err *err);
 /* Release the worker's leases and remove it. Not there is success; nobody else is touched. */
 typedef int ob_store_leave_fn(struct ob_store *store, const char *target,
 			      const struct ob_uuid *worker, struct ob_err *err);
@@ -233,7 +265,8 @@ typedef int ob_store_seed_fn(struct ob_store *store, const char *target, uint32_
 			     struct ob_err *err);
 /*
  * Take up to `want` partitions that are free or expired, lowest first, for
- * ttl_ms; the epoch of each grows by one. *ret_leases: those taken by this call.
+ * ttl_ms; the epoch of each grows by one. *ret_leases: those taken by this call,
+ * by number. After a lost reply renew tells what is held.
  */
 typedef int ob_store_take_fn(struct ob_store *store, const char *target,
 			     const struct ob_uuid *owner, uint32_t want, int64_t ttl_ms,
@@ -241,7 +274,7 @@ typedef int ob_store_take_fn(struct ob_store *store, const char *target,
 			     size_t *ret_count, struct ob_err *err);
 /*
  * Extend every lease that is the owner's and not expired; the epoch stays.
- * *ret_leases: all that are held after the call. An expired one is not ours
+ * *ret_leases: all that are held after the call, by number. An expired one is not ours
  * any more, even if nobody took it.
  */
 typedef int ob_store_renew_fn(struct ob_store *store, const char *target,
@@ -266,9 +299,12 @@ typedef int ob_store_partitions_fn(struct ob_store *store, const char *target,
 				   struct ob_arena *arena, struct ob_partition **ret_partitions,
 				   size_t *ret_count, struct ob_err *err);
 /*
- * Change the number of partitions, for all targets. OUTBOX_EBUSY while any
+ * Change the number of partitions, for all targets. OUTBOX_EBUSY (DOWN) while any
  * lease is valid: then nothing changes. Every row gets its new partition in
- * the same transaction, so none is stranded.
+ * the same transaction, so none is stranded; parked rows whose key no row holds turn
+ * pending. Every lease loses its owner and its epoch grows, so that an expired
+ * owner cannot settle rows that moved. Lease rows are made and dropped by seed.
+ * A count outside 1..OB_PARTITIONS_MAX is OUTBOX_EINVAL.
  */
 typedef int ob_store_resize_fn(struct ob_store *store, uint32_t partition_count,
 			       struct ob_err *err);
@@ -278,11 +314,13 @@ typedef int ob_store_resize_fn(struct ob_store *store, uint32_t partition_count,
 struct ob_stats {
 	struct ob_str target;
 	uint64_t count[OB_VIEW_COUNT];
-	uint64_t held_keys;
-	int64_t oldest_due_us; /* created_at of the oldest message that is due and not out; 0: none */
+	uint64_t held_keys;    /* distinct keys of failed and dead-hold rows */
+	int64_t oldest_due_us; /* lowest created_at of pending, failed and parked rows that are due;
+				  0: none */
 };
 
-/* One entry per target that has rows, ordered by name; `target` NULL: of all. *ret_now_us: the database's clock. */
+/* One entry per target that has rows, ordered by name; `target` NULL: of all. *ret_now_us: the
+ * database's clock. */
 typedef int ob_store_stats_fn(struct ob_store *store, const char *target, struct ob_arena *arena,
 			      struct ob_stats **ret_stats, size_t *ret_count, int64_t *ret_now_us,
 			      struct ob_err *err);
@@ -292,7 +330,8 @@ struct ob_minute {
 	uint64_t published, failed;
 };
 
-/* The last `minutes` minutes in which something happened, oldest first; target NULL: summed. */
+/* Of the last `minutes` minutes (this one is the last) those in which something happened, oldest
+ * first; target NULL: summed. */
 typedef int ob_store_throughput_fn(struct ob_store *store, const char *target, uint32_t minutes,
 				   struct ob_arena *arena, struct ob_minute **ret_minutes,
 				   size_t *ret_count, struct ob_err *err);
@@ -305,7 +344,7 @@ struct ob_filter {
 	const char *key, *aggregate_type, *aggregate_id, *event_type;
 	int64_t after_seq; /* > 0: rows behind it, in the order of the listing */
 	bool newest_first; /* else oldest first */
-	uint32_t limit;    /* 0: none */
+	uint32_t limit;    /* 0: no limit */
 };
 
 /* Rows with all their fields, by seq. *ret_now_us: the clock for ob_message_view(). */
@@ -315,22 +354,26 @@ typedef int ob_store_list_fn(struct ob_store *store, const struct ob_filter *fil
 /* ---- operator verbs -------------------------------------------------- */
 
 enum ob_verb {
-	OB_VERB_RETRY,    /* failed, dead: pending now, attempts 0, last_error kept */
-	OB_VERB_SKIP,     /* pending, delayed, failed, parked, dead: dead, attempts kept, key goes on */
+	OB_VERB_RETRY, /* failed, dead: pending now, attempts 0, last_error kept, published_at
+			  cleared */
+	OB_VERB_SKIP, /* pending, delayed, failed, parked, dead: dead, attempts kept, key goes on */
 	OB_VERB_DISCARD,  /* anything not published: the row is deleted, key goes on */
 	OB_VERB_PRIORITY, /* pending, delayed, failed, parked */
 };
 
 struct ob_operate {
 	enum ob_verb verb;
-	struct ob_filter filter; /* limit counts rows changed; after_seq and newest_first are not used */
-	int32_t priority;        /* PRIORITY */
+	struct ob_filter
+		filter;   /* limit counts rows changed; after_seq and newest_first are not used */
+	int32_t priority; /* PRIORITY: -32768..32767, else OUTBOX_EINVAL */
 };
 
 /*
- * Apply a verb to the rows that match and whose state allows it; a row under a
- * valid row claim is refused. Releases the keys of rows that held them, as settle
- * does. *ret_refused counts rows that match but whose state does not allow it.
+ * Apply a verb to the rows that match and whose state allows it, oldest first; a
+ * row under a valid row claim is refused. Releases the keys of rows that held them,
+ * as settle does, and ends claims that are over. *ret_changed counts the rows it was
+ * applied to, also when they were so already; *ret_refused all rows that match but
+ * whose state does not allow it, whatever the limit.
  */
 typedef int ob_store_operate_fn(struct ob_store *store, const struct ob_operate *operate,
 				uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err);
@@ -338,10 +381,10 @@ typedef int ob_store_operate_fn(struct ob_store *store, const struct ob_operate 
 /* ---- keeping the table small ----------------------------------------- */
 
 struct ob_cleanup {
-	const char *target;    /* NULL: all */
-	int64_t published_ms;  /* delete published rows older than this; OB_NEVER_MS: none */
-	int64_t dead_ms;       /* the same for dead rows that hold no key */
-	uint32_t limit;        /* rows of one call, published first; 0: none */
+	const char *target;   /* NULL: all */
+	int64_t published_ms; /* delete rows published at least this long ago; OB_NEVER_MS: none */
+	int64_t dead_ms;      /* the same for rows that died and hold no key */
+	uint32_t limit;       /* rows of one call, published first; 0: nothing is deleted */
 };
 
 /* One batch. Fewer than `limit` deleted means that nothing is left to do. */
@@ -350,7 +393,8 @@ typedef int ob_store_cleanup_fn(struct ob_store *store, const struct ob_cleanup 
 
 /* ---- waking ---------------------------------------------------------- */
 
-/* Optional. An fd to poll for reading: readable means wake_check() may have news. -1: none, poll by time. */
+/* Optional. An fd to poll for reading: readable means wake_check() may have news. -1: none, poll by
+ * time. */
 typedef int ob_store_wake_fd_fn(struct ob_store *store);
 /*
  * Has another connection committed anything since the last call that found
@@ -371,7 +415,7 @@ enum {
 struct ob_store_ops {
 	const char *name; /* "sqlite": also the scheme of its URLs */
 	unsigned caps;
-	size_t size;               /* of the backend's struct, whose first member is struct ob_store */
+	size_t size; /* of the backend's struct, whose first member is struct ob_store */
 	const struct ob_opt *opts; /* what a `stores:` entry may hold besides url */
 	ob_store_open_fn *open;
 	ob_store_close_fn *close;
@@ -406,7 +450,7 @@ struct ob_store_ops {
 /* First member of every backend's own struct. */
 struct ob_store {
 	const struct ob_store_ops *ops;
-	const char *url;               /* all four: the caller's, alive as long as the store */
+	const char *url; /* all four: the caller's, alive as long as the store */
 	const struct ob_layout *layout;
 	const struct ob_clock *clock;
 	unsigned writer_flags; /* OUTBOX_NO_PAYLOAD_CHECK ... for tx_push */
@@ -433,8 +477,7 @@ struct ob_store_backend {
 extern const struct ob_store_backend ob_store_backends[];
 
 /* The backend of a URL; the error names what is unknown, or the package that is missing. */
-int ob_store_find(const char *url, const struct ob_store_backend **ret_backend,
-		  struct ob_err *err);
+int ob_store_find(const char *url, const struct ob_store_backend **ret_backend, struct ob_err *err);
 /* Make, set options, open. On success the caller owns *ret_store. */
 int ob_store_connect(const struct ob_store_conf *conf, struct ob_store **ret_store,
 		     struct ob_err *err);
@@ -443,6 +486,10 @@ int ob_store_new(const struct ob_store_ops *ops, const struct ob_store_conf *con
 		 struct ob_store **ret_store, struct ob_err *err);
 /* Close and free; NULL is allowed. */
 void ob_store_free(struct ob_store *store);
+/* The ops' setup_sql; OUTBOX_EINVAL for a backend that has none. `layout` NULL: the default names.
+ */
+int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
+		       const struct ob_setup *setup, struct ob_buf *out, struct ob_err *err);
 
 /* The operations; see the function types above. */
 ob_store_setup_fn ob_store_setup;

@@ -1,0 +1,68 @@
+# A short front for Meson. Every target works from a clean clone: what is
+# missing is installed by tools/setup. `make help` lists the targets.
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 30
+TESTFLAGS ?=
+
+.PHONY: all demo test asan tsan fuzz style install clean help
+
+all: build/build.ninja ## build the program and the libraries into build/
+	ninja -C build
+
+demo: all ## see a message go from a committed transaction into the outbox
+	@tools/demo build
+
+test: build-test/build.ninja ## run the tests
+	ninja -C build-test
+	tools/run-tests build-test $(TESTFLAGS)
+
+asan: build-asan/build.ninja ## run the tests under AddressSanitizer and UBSan
+	ninja -C build-asan
+	ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		tools/run-tests build-asan --timeout-multiplier 4 $(TESTFLAGS)
+
+tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
+	ninja -C build-tsan
+	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 $(TESTFLAGS)
+
+fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
+	ninja -C build-fuzz
+	tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+style: build-clang/build.ninja ## format, lint, layers, exports; warnings of gcc and clang
+	tools/check-style build-clang
+
+install: all ## install under PREFIX
+	meson configure build --prefix $(PREFIX)
+	ninja -C build install
+
+clean: ## remove every build
+	rm -rf build build-test build-asan build-tsan build-fuzz build-clang
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+build/build.ninja:
+	tools/setup build
+	meson setup build -Dbuildtype=release -Dtests=disabled
+
+build-test/build.ninja:
+	tools/setup test
+	meson setup build-test -Dtests=enabled -Dfault_points=enabled -Dwerror=true
+
+build-asan/build.ninja:
+	tools/setup test
+	meson setup build-asan -Dtests=enabled -Dfault_points=enabled -Db_sanitize=address,undefined
+
+build-tsan/build.ninja:
+	tools/setup test
+	meson setup build-tsan -Dtests=enabled -Dfault_points=enabled -Db_sanitize=thread
+
+build-fuzz/build.ninja:
+	tools/setup fuzz
+	CC=clang meson setup build-fuzz -Dtests=enabled -Dfuzz=enabled -Db_lundef=false
+
+build-clang/build.ninja:
+	tools/setup style
+	CC=clang meson setup build-clang -Dtests=enabled -Dfault_points=enabled -Dwerror=true

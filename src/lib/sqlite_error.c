@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Errors of SQLite, told apart by code and never by text: which message is a
+ * duplicate and of what, what is missing in the table, what the caller can do.
+ */
+#include "lib/sqlite_push.h"
+
+#include "base/cleanup.h"
+#include "base/sqltmpl.h"
+#include "lib/fail.h"
+#include "sql_sqlite.h"
+
+#include <inttypes.h>
+#include <strings.h>
+
+enum { LOOKUP_SQL_MAX = 4096 };
+
+static void finalizep(sqlite3_stmt **stmt)
+{
+	(void)sqlite3_finalize(*stmt);
+}
+
+#define AUTOFINALIZE OB_CLEANUP(finalizep)
+
+/* What the connection reports, kept before another statement overwrites it. */
+struct failure {
+	int code; /* extended */
+	char text[256];
+	bool rolled_back; /* SQLite has ended the caller's transaction */
+	const char *doing;
+};
+
+/* ---- duplicates ------------------------------------------------------ */
+
+struct lookup {
+	struct ob_sqlite_driver *driver;
+	const struct ob_sqlite_chunk *chunk;
+	sqlite3_stmt *by_id, *by_sequence; /* the second is NULL when the column is off */
+};
+
+static sqlite3_stmt *prepare_lookup(const struct ob_sqlite_driver *driver, const char *tmpl)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(LOOKUP_SQL_MAX);
+	struct ob_err unused;
+	sqlite3_stmt *stmt = NULL;
+
+	if (ob_sqltmpl_expand(&sql, tmpl, &driver->layout, '"', NULL, &unused) < 0)
+		return NULL;
+	(void)sqlite3_prepare_v2(driver->db, ob_buf_str(&sql), -1, &stmt, NULL);
+	return stmt;
+}
+
+static bool found(sqlite3_stmt *stmt)
+{
+	bool row = sqlite3_step(stmt) == SQLITE_ROW;
+
+	(void)sqlite3_reset(stmt);
+	(void)sqlite3_clear_bindings(stmt);
+	return row;
+}
+
+static bool id_stored(const struct lookup *l, const struct ob_push_row *row)
+{
+	(void)ob_sqlite_bind_id(l->driver, l->by_id, 1, &row->id);
+	(void)sqlite3_bind_text(l->by_id, 2, ob_sqlite_target(row), -1, SQLITE_STATIC);
+	return found(l->by_id);
+}
+
+static bool same_id(const struct ob_push_row *a, const struct ob_push_row *b)
+{
+	return ob_uuid_eq(&a->id, &b->id) && strcmp(ob_sqlite_target(a), ob_sqlite_target(b)) == 0;
+}
+
+/* NULL never equals NULL in a unique index: without aggregate_id nothing collides. */
+static bool has_sequence(const struct ob_push_row *row)
+{
+	return row->message->sequence_number != 0 && row->message->aggregate_id;
+}
+
+static bool sequence_stored(const struct lookup *l, const struct ob_push_row *row)
+{
+	const struct outbox_message *m = row->message;
+
+	(void)sqlite3_bind_text(l->by_sequence, 1, ob_sqlite_target(row), -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(l->by_sequence, 2, m->aggregate_type, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(l->by_sequence, 3, m->aggregate_id, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int64(l->by_sequence, 4, m->sequence_number);
+	return found(l->by_sequence);
+}
+
+static bool same_sequence(const struct ob_push_row *a, const struct ob_push_row *b)
+{
+	return has_sequence(b) && a->message->sequence_number == b->message->sequence_number &&
+	       strcmp(a->message->aggregate_id, b->message->aggregate_id) == 0 &&
+	       strcmp(a->message->aggregate_type, b->message->aggregate_type) == 0 &&
+	       strcmp(ob_sqlite_target(a), ob_sqlite_target(b)) == 0;
+}
+
+/* Rows of earlier statements of the call are in the table; only this chunk's must be compared. */
+static bool stands_before(const struct lookup *l, size_t i,
+			  bool (*same)(const struct ob_push_row *, const struct ob_push_row *))
+{
+	for (size_t j = 0; j < i; j++) {
+		if (same(&l->chunk->rows[i], &l->chunk->rows[j]))
+			return true;
+	}
+	return false;
+}
+
+static int check_duplicate(const struct lookup *l, size_t i, struct outbox_error *err)
+{
+	const struct ob_push_row *row = &l->chunk->rows[i];
+	const struct outbox_message *m = row->message;
+	size_t index = l->chunk->first + i;
+	char id[OB_UUID_TEXT_SIZE];
+
+	if (stands_before(l, i, same_id) || id_stored(l, row)) {
+		ob_uuid_format(&row->id, id);
+		return ob_fail(err, OUTBOX_EDUPID, index,
+			       "id %s is already stored for target '%.80s'", id,
+			       ob_sqlite_target(row));
+	}
+	if (l->by_sequence && has_sequence(row) &&
+	    (stands_before(l, i, same_sequence) || sequence_stored(l, row)))
+		return ob_fail(err, OUTBOX_EDUPSEQUENCE, index,
+			       "%.60s '%.60s' already has a message with sequence number %" PRId64,
+			       m->aggregate_type, m->aggregate_id, m->sequence_number);
+	return 0;
+}
+
+/*
+ * Which message made a unique index refuse? The failed statement is undone,
+ * and we hold the write lock, so what is found now is what it met. 0: none of
+ * ours, so it is an index of the user's.
+ */
+static int find_duplicate(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+			  struct outbox_error *err)
+{
+	bool sequences = driver->layout.column[OB_COL_sequence_number][0];
+	AUTOFINALIZE sqlite3_stmt *by_id = prepare_lookup(driver, sql_sqlite_push_find_id);
+	AUTOFINALIZE sqlite3_stmt *by_sequence =
+		sequences ? prepare_lookup(driver, sql_sqlite_push_find_sequence) : NULL;
+	struct lookup l = { driver, chunk, by_id, by_sequence };
+	int r = 0;
+
+	if (!by_id || (sequences && !by_sequence))
+		return 0;
+	for (size_t i = 0; i < chunk->count && r == 0; i++)
+		r = check_duplicate(&l, i, err);
+	return r;
+}
+
+/* ---- codes ----------------------------------------------------------- */
+
+static int fail_plain(const struct failure *f, int status, size_t index, const char *hint,
+		      struct outbox_error *err)
+{
+	return ob_fail(err, status, index, "%s: %s%s%s", f->doing, f->text,
+		       f->rolled_back ? "; SQLite rolled the whole transaction back" : "", hint);
+}
+
+static int fail_constraint(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+			   const struct failure *f, size_t index, struct outbox_error *err)
+{
+	int r = 0;
+
+	if (chunk && !f->rolled_back &&
+	    (f->code == SQLITE_CONSTRAINT_UNIQUE || f->code == SQLITE_CONSTRAINT_PRIMARYKEY))
+		r = find_duplicate(driver, chunk, err);
+	if (r == 0)
+		r = fail_plain(f, OUTBOX_ESTORE, index, "", err);
+	return r;
+}
+
+static int fail_busy(const struct failure *f, struct outbox_error *err)
+{
+	if (f->code == SQLITE_BUSY_SNAPSHOT)
+		return ob_fail(
+			err, OUTBOX_EBUSY, OUTBOX_NO_INDEX,
+			"another connection wrote after this transaction began to read: roll "
+			"back, and begin the transaction with BEGIN IMMEDIATE");
+	return fail_plain(f, OUTBOX_EBUSY, OUTBOX_NO_INDEX, "; another connection is writing", err);
+}
+
+/* SQLITE_ERROR says little: a table or column that is gone is the likely cause. */
+static int fail_sql(struct ob_sqlite_driver *driver, const struct failure *f,
+		    struct outbox_error *err)
+{
+	int r = ob_sqlite_check_table(driver, err);
+
+	return r < 0 ? r : fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "", err);
+}
+
+static int fail_by_code(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+			const struct failure *f, struct outbox_error *err)
+{
+	size_t index = chunk && chunk->count == 1 ? chunk->first : OUTBOX_NO_INDEX;
+
+	switch (f->code & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return fail_busy(f, err);
+	case SQLITE_CONSTRAINT:
+		return fail_constraint(driver, chunk, f, index, err);
+	case SQLITE_ERROR:
+	case SQLITE_SCHEMA:
+		return fail_sql(driver, f, err);
+	case SQLITE_NOMEM:
+		return fail_plain(f, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "", err);
+	case SQLITE_TOOBIG:
+		return fail_plain(f, chunk ? OUTBOX_ETOOLONG : OUTBOX_ESTORE, index,
+				  "; see the limits of the connection", err);
+	case SQLITE_READONLY:
+		return fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+				  "; open it for writing, and check the rights of the file and of "
+				  "its directory",
+				  err);
+	default:
+		return fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "", err);
+	}
+}
+
+int ob_sqlite_fail(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+		   const char *doing, struct outbox_error *err)
+{
+	struct failure f = {
+		.code = sqlite3_extended_errcode(driver->db),
+		.rolled_back = chunk && sqlite3_get_autocommit(driver->db),
+		.doing = doing,
+	};
+
+	(void)snprintf(f.text, sizeof(f.text), "%s", sqlite3_errmsg(driver->db));
+	int r = fail_by_code(driver, chunk, &f, err);
+	(void)snprintf(err->native, sizeof(err->native), "SQLITE_%d", f.code);
+	return f.code == SQLITE_CONSTRAINT_CHECK ? OB_DRIVER_CHECK : r;
+}
+
+/* ---- the table ------------------------------------------------------- */
+
+/* The columns that a push may write. */
+static const enum ob_column needed[] = {
+	OB_COL_id,       OB_COL_aggregate_type,  OB_COL_aggregate_id, OB_COL_event_type,
+	OB_COL_revision, OB_COL_sequence_number, OB_COL_payload,      OB_COL_headers,
+	OB_COL_snapshot, OB_COL_correlation_id,  OB_COL_causation_id, OB_COL_partition_key,
+	OB_COL_priority, OB_COL_target,          OB_COL_occurred_at,  OB_COL_available_at,
+};
+
+/* The option must say what the column holds; a wrong one would fail at the first push. */
+static int check_type(const struct ob_layout *layout, const char *column, const char *type,
+		      struct outbox_error *err)
+{
+	const char *table = layout->table[OB_TABLE_outbox];
+	bool id = strcasecmp(column, layout->column[OB_COL_id]) == 0;
+	bool payload = strcasecmp(column, layout->column[OB_COL_payload]) == 0;
+	bool text = strcasecmp(type, "TEXT") == 0, blob = strcasecmp(type, "BLOB") == 0;
+	const char *flag = id ? "OUTBOX_STRING_ID" : "OUTBOX_BINARY_PAYLOAD";
+	bool set = id ? layout->string_id : layout->binary_payload;
+	bool must = id ? text : blob, must_not = id ? blob : text;
+
+	if ((!id && !payload) || (!(must && !set) && !(must_not && set)))
+		return 0;
+	return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+		       "column '%s' of table '%s' is %s: open the outbox %s %s", column, table,
+		       type, set ? "without" : "with", flag);
+}
+
+/* Read the columns' names into a set of bits: those of ours that are there. */
+static int read_columns(struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, uint32_t *ret_there,
+			bool *ret_any, struct outbox_error *err)
+{
+	const struct ob_layout *layout = &driver->layout;
+
+	while (sqlite3_step(stmt) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(stmt, 0);
+		const char *type = (const char *)sqlite3_column_text(stmt, 1);
+
+		*ret_any = true;
+		for (int c = 0; name && c < OB_COL_COUNT; c++) {
+			if (strcasecmp(name, layout->column[c]) == 0)
+				*ret_there |= 1u << c;
+		}
+		int r = name && type ? check_type(layout, name, type, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_missing(const struct ob_layout *layout, uint32_t there, struct outbox_error *err)
+{
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		const char *name = layout->column[needed[i]];
+
+		if (name[0] && !(there & (1u << needed[i])))
+			return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+				       "table '%s' has no column '%s': run `outbox setup`, or name "
+				       "the columns in the options",
+				       layout->table[OB_TABLE_outbox], name);
+	}
+	return 0;
+}
+
+int ob_sqlite_check_table(struct ob_sqlite_driver *driver, struct outbox_error *err)
+{
+	const struct ob_layout *layout = &driver->layout;
+	const char *schema = layout->schema[0] ? layout->schema : NULL;
+	const char *table = layout->table[OB_TABLE_outbox];
+	AUTOFINALIZE sqlite3_stmt *stmt = NULL;
+	uint32_t there = 0;
+	bool any = false;
+
+	if (sqlite3_prepare_v2(driver->db, sql_sqlite_push_columns, -1, &stmt, NULL) != SQLITE_OK)
+		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "reading the schema: %s",
+			       sqlite3_errmsg(driver->db));
+	(void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(stmt, 2, schema, -1, SQLITE_STATIC);
+	int r = read_columns(driver, stmt, &there, &any, err);
+	if (r < 0)
+		return r;
+	int rc = sqlite3_reset(stmt);
+	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_ERROR)
+		return ob_sqlite_fail(driver, NULL, "reading the schema", err);
+	if (!any)
+		return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+			       "there is no table '%s%s%s': run `outbox setup`", layout->schema,
+			       schema ? "." : "", table);
+	return check_missing(layout, there, err);
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/* Pushing into SQLite: one multi-row INSERT on the caller's own connection. */
+#include "lib/sqlite_push.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/sqltmpl.h"
+#include "lib/fail.h"
+#include "outbox/sqlite.h"
+#include "sql_sqlite.h"
+
+enum {
+	FIELD_COUNT = 16,
+	/* Rows of one statement at most; more gains nothing, since its text is parsed first. */
+	CHUNK_MAX = 500,
+	/* Text of one row, with a share of the head in it. */
+	ROW_TEXT_MAX = 160,
+	SQL_MAX = 1 << 20,
+};
+
+/* The fields of a row, in the order of the parameters in push.sql. */
+static const enum ob_column fields[FIELD_COUNT] = {
+	OB_COL_id,           OB_COL_aggregate_type, OB_COL_aggregate_id,
+	OB_COL_event_type,   OB_COL_payload,        OB_COL_target,
+	OB_COL_priority,     OB_COL_revision,       OB_COL_sequence_number,
+	OB_COL_headers,      OB_COL_snapshot,       OB_COL_correlation_id,
+	OB_COL_causation_id, OB_COL_partition_key,  OB_COL_occurred_at,
+	OB_COL_available_at,
+};
+
+const char *ob_sqlite_target(const struct ob_push_row *row)
+{
+	return row->message->target ? row->message->target : "default";
+}
+
+int ob_sqlite_bind_id(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
+		      const struct ob_uuid *id)
+{
+	char text[OB_UUID_TEXT_SIZE];
+
+	if (!driver->layout.string_id)
+		return sqlite3_bind_blob(stmt, at, id->b, sizeof(id->b), SQLITE_STATIC);
+	ob_uuid_format(id, text);
+	return sqlite3_bind_text(stmt, at, text, OB_UUID_TEXT, SQLITE_TRANSIENT);
+}
+
+/* The names with the columns left out that no message of the call sets. */
+static void shape_layout(const struct ob_sqlite_driver *driver, unsigned shape,
+			 struct ob_layout *ret_layout)
+{
+	*ret_layout = driver->layout;
+	if (!(shape & OB_SQLITE_OCCURRED))
+		ret_layout->column[OB_COL_occurred_at][0] = '\0';
+	if (!(shape & OB_SQLITE_DELAYED))
+		ret_layout->column[OB_COL_available_at][0] = '\0';
+}
+
+static bool field_used(const struct ob_sqlite_driver *driver, unsigned shape, enum ob_column field)
+{
+	if (field == OB_COL_occurred_at)
+		return shape & OB_SQLITE_OCCURRED;
+	if (field == OB_COL_available_at)
+		return shape & OB_SQLITE_DELAYED;
+	return driver->layout.column[field][0] != '\0';
+}
+
+static unsigned shape_of(const struct ob_push_row *rows, size_t count)
+{
+	unsigned shape = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (rows[i].message->occurred_at_us != 0)
+			shape |= OB_SQLITE_OCCURRED;
+		if (rows[i].message->delay_ms != 0)
+			shape |= OB_SQLITE_DELAYED;
+	}
+	return shape;
+}
+
+/* How many rows fit into one statement of this connection. */
+static size_t chunk_rows(const struct ob_sqlite_driver *driver, unsigned shape)
+{
+	size_t per_row = 0;
+
+	for (int f = 0; f < FIELD_COUNT; f++)
+		per_row += field_used(driver, shape, fields[f]);
+	size_t variables = (size_t)sqlite3_limit(driver->db, SQLITE_LIMIT_VARIABLE_NUMBER, -1);
+	size_t text = (size_t)sqlite3_limit(driver->db, SQLITE_LIMIT_SQL_LENGTH, -1);
+	size_t rows = CHUNK_MAX;
+	if (rows > variables / per_row)
+		rows = variables / per_row;
+	if (rows > text / ROW_TEXT_MAX)
+		rows = text / ROW_TEXT_MAX;
+	return rows > 0 ? rows : 1; /* no room at all: SQLite itself says so */
+}
+
+static int expand(struct ob_buf *sql, const char *tmpl, const struct ob_layout *layout,
+		  struct outbox_error *err)
+{
+	struct ob_err inner = OB_ERR_INIT;
+	int r = ob_sqltmpl_expand(sql, tmpl, layout, '"', NULL, &inner);
+
+	if (r < 0)
+		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
+	return 0;
+}
+
+static int build_insert(const struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
+			struct ob_buf *sql, struct outbox_error *err)
+{
+	struct ob_layout layout;
+
+	shape_layout(driver, shape, &layout);
+	int r = expand(sql, sql_sqlite_push_head, &layout, err);
+	size_t start = sql->len;
+	if (r == 0)
+		r = expand(sql, sql_sqlite_push_row, &layout, err);
+	size_t size = sql->len - start;
+	OB_AUTOFREE char *row = r == 0 ? strndup(sql->data + start, size) : NULL;
+	for (size_t i = 1; row && i < rows; i++) {
+		ob_buf_addc(sql, ',');
+		ob_buf_add(sql, (struct ob_str){ row, size });
+	}
+	if (r == 0 && (!row || sql->failed))
+		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
+	return r;
+}
+
+static int prepare_insert(struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
+			  sqlite3_stmt **ret_stmt, struct outbox_error *err)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
+	int r = build_insert(driver, rows, shape, &sql, err);
+
+	if (r < 0)
+		return r;
+	if (sqlite3_prepare_v3(driver->db, ob_buf_str(&sql), (int)sql.len + 1,
+			       SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL) != SQLITE_OK)
+		return ob_sqlite_fail(driver, NULL, "preparing the insert", err);
+	return 0;
+}
+
+/* The cached insert of that many rows, or a new one. */
+static int get_insert(struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
+		      sqlite3_stmt **ret_stmt, struct outbox_error *err)
+{
+	sqlite3_stmt **slot = rows == 1 ? &driver->one[shape] : &driver->many;
+	bool fits = rows == 1 || (driver->many_rows == rows && driver->many_shape == shape);
+
+	if (!*slot || !fits) {
+		(void)sqlite3_finalize(*slot);
+		*slot = NULL;
+		int r = prepare_insert(driver, rows, shape, slot, err);
+		if (r < 0)
+			return r;
+		if (rows > 1) {
+			driver->many_rows = rows;
+			driver->many_shape = shape;
+		}
+	}
+	*ret_stmt = *slot;
+	return 0;
+}
+
+static int bind_text(sqlite3_stmt *stmt, int at, const char *text)
+{
+	return sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC); /* NULL binds NULL */
+}
+
+static int bind_document(sqlite3_stmt *stmt, int at, struct ob_str s)
+{
+	return sqlite3_bind_text64(stmt, at, s.p, s.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static int bind_optional_int(sqlite3_stmt *stmt, int at, int64_t value)
+{
+	return value ? sqlite3_bind_int64(stmt, at, value) : sqlite3_bind_null(stmt, at);
+}
+
+static int bind_payload(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
+			struct ob_str s)
+{
+	if (driver->layout.binary_payload)
+		return sqlite3_bind_blob64(stmt, at, s.p, s.n, SQLITE_STATIC);
+	return bind_document(stmt, at, s);
+}
+
+/* The clock of an SQLite database is the clock of its host. */
+static int64_t due_at_us(uint64_t delay_ms, int64_t now_us)
+{
+	return delay_ms ? now_us + (int64_t)delay_ms * 1000 : 0;
+}
+
+static int bind_field(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
+		      const struct ob_push_row *row, enum ob_column field, int64_t now_us)
+{
+	const struct outbox_message *m = row->message;
+
+	switch ((int)field) {
+	case OB_COL_id:
+		return ob_sqlite_bind_id(driver, stmt, at, &row->id);
+	case OB_COL_aggregate_type:
+		return bind_text(stmt, at, m->aggregate_type);
+	case OB_COL_aggregate_id:
+		return bind_text(stmt, at, m->aggregate_id);
+	case OB_COL_event_type:
+		return bind_text(stmt, at, m->event_type);
+	case OB_COL_payload:
+		return bind_payload(driver, stmt, at, row->payload);
+	case OB_COL_target:
+		return bind_text(stmt, at, ob_sqlite_target(row));
+	case OB_COL_priority:
+		return sqlite3_bind_int(stmt, at, m->priority);
+	case OB_COL_revision:
+		return sqlite3_bind_int(stmt, at, m->revision ? m->revision : 1);
+	case OB_COL_sequence_number:
+		return bind_optional_int(stmt, at, m->sequence_number);
+	case OB_COL_headers:
+		return bind_document(stmt, at, row->headers);
+	case OB_COL_snapshot:
+		return bind_document(stmt, at, row->snapshot);
+	case OB_COL_correlation_id:
+		return bind_text(stmt, at, m->correlation_id);
+	case OB_COL_causation_id:
+		return bind_text(stmt, at, m->causation_id);
+	case OB_COL_partition_key:
+		return bind_text(stmt, at, m->partition_key);
+	case OB_COL_occurred_at:
+		return bind_optional_int(stmt, at, m->occurred_at_us);
+	case OB_COL_available_at:
+		return sqlite3_bind_int64(stmt, at, due_at_us(m->delay_ms, now_us));
+	default:
+		return SQLITE_MISUSE; /* a field without a row above */
+	}
+}
+
+static int bind_rows(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, unsigned shape,
+		     const struct ob_sqlite_chunk *chunk)
+{
+	int64_t now_us = shape & OB_SQLITE_DELAYED ? ob_clock_real_us(&ob_clock_system) : 0;
+	int at = 1, rc = SQLITE_OK;
+
+	for (size_t i = 0; i < chunk->count && rc == SQLITE_OK; i++) {
+		for (int f = 0; f < FIELD_COUNT && rc == SQLITE_OK; f++) {
+			if (field_used(driver, shape, fields[f]))
+				rc = bind_field(driver, stmt, at++, &chunk->rows[i], fields[f],
+						now_us);
+		}
+	}
+	return rc;
+}
+
+/* A trigger can make SQLite leave rows out and call it success; a message may not get lost that
+ * way. */
+static int check_stored(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+			struct outbox_error *err)
+{
+	int stored = sqlite3_changes(driver->db);
+	bool left_behind = stored > 0 && !chunk->in_savepoint;
+
+	if ((size_t)stored == chunk->count)
+		return 0;
+	return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+		       "%d of %zu messages were stored, a trigger on '%s' ignored the rest%s",
+		       stored, chunk->count, driver->layout.table[OB_TABLE_outbox],
+		       left_behind ? ": roll the transaction back" : "");
+}
+
+static int insert_chunk(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
+			unsigned shape, struct outbox_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = get_insert(driver, chunk->count, shape, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = bind_rows(driver, stmt, shape, chunk);
+	/* A row comes back where the deprecated pragma count_changes is on. */
+	while (rc == SQLITE_OK || rc == SQLITE_ROW)
+		rc = sqlite3_step(stmt);
+	if (rc != SQLITE_DONE)
+		r = ob_sqlite_fail(driver, chunk, "storing the messages", err);
+	else
+		r = check_stored(driver, chunk, err);
+	(void)sqlite3_reset(stmt);
+	(void)sqlite3_clear_bindings(stmt); /* they point into the caller's memory */
+	return r;
+}
+
+static int run(struct ob_sqlite_driver *driver, const char *sql, struct outbox_error *err)
+{
+	int rc = sqlite3_exec(driver->db, sql, NULL, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		return 0;
+	/* Savepoints need no lock: busy is the caller's own statement, not another writer. */
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return ob_fail(
+			err, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+			"a writing statement still runs on this connection: reset it, or push "
+			"fewer messages in one call");
+	return ob_sqlite_fail(driver, NULL, sql, err);
+}
+
+/* Take back what the call did so far. */
+static void undo(struct ob_sqlite_driver *driver, struct outbox_error *err)
+{
+	struct outbox_error first = *err, second;
+
+	if (sqlite3_get_autocommit(driver->db))
+		return; /* SQLite has rolled everything back, the error says so */
+	if (run(driver, "ROLLBACK TO outbox_push", &second) == 0)
+		(void)run(driver, "RELEASE outbox_push", &second);
+	else
+		(void)ob_fail(err, first.status, first.index,
+			      "%.150s; undoing it failed too: roll the transaction back",
+			      first.message);
+	memcpy(err->native, first.native, sizeof(err->native));
+}
+
+/* More rows than one statement can hold: several, in a savepoint. */
+static int insert_chunks(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *all,
+			 size_t rows, unsigned shape, struct outbox_error *err)
+{
+	int r = run(driver, "SAVEPOINT outbox_push", err);
+
+	if (r < 0)
+		return r;
+	for (size_t done = 0; done < all->count && r == 0; done += rows) {
+		size_t left = all->count - done;
+		struct ob_sqlite_chunk chunk = {
+			.rows = all->rows + done,
+			.count = left < rows ? left : rows,
+			.first = done,
+			.in_savepoint = true,
+		};
+
+		r = insert_chunk(driver, &chunk, shape, err);
+	}
+	if (r == 0)
+		r = run(driver, "RELEASE outbox_push", err);
+	if (r != 0)
+		undo(driver, err);
+	return r;
+}
+
+static bool sqlite_in_transaction(void *self)
+{
+	struct ob_sqlite_driver *driver = self;
+
+	return !sqlite3_get_autocommit(driver->db);
+}
+
+static int sqlite_insert(void *self, const struct ob_push_row *rows, size_t count,
+			 struct outbox_error *err)
+{
+	struct ob_sqlite_driver *driver = self;
+	struct ob_sqlite_chunk all = { .rows = rows, .count = count };
+	unsigned shape = shape_of(rows, count);
+	size_t fit = chunk_rows(driver, shape);
+
+	if (count <= fit)
+		return insert_chunk(driver, &all, shape, err);
+	return insert_chunks(driver, &all, fit, shape, err);
+}
+
+static void sqlite_close(void *self)
+{
+	struct ob_sqlite_driver *driver = self;
+
+	for (int i = 0; i < OB_SQLITE_SHAPES; i++)
+		(void)sqlite3_finalize(driver->one[i]);
+	(void)sqlite3_finalize(driver->many);
+	free(driver);
+}
+
+OB_DEFINE_CLEANUP(struct ob_sqlite_driver *, sqlite_close)
+
+static const struct ob_driver_ops sqlite_ops = {
+	.abi = OB_DRIVER_ABI,
+	.in_transaction = sqlite_in_transaction,
+	.insert = sqlite_insert,
+	.close = sqlite_close,
+};
+
+static int set_columns(struct ob_layout *layout, const struct outbox_options *options,
+		       struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < options->column_count && r == 0; i++) {
+		const struct outbox_column *column = &options->columns[i];
+
+		if (!column->column)
+			return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+					  "columns[%zu] has no column", i);
+		r = ob_layout_set_column(layout, column->column, column->name, err);
+	}
+	return r;
+}
+
+static int set_layout(struct ob_layout *layout, const struct outbox_options *options,
+		      struct ob_err *err)
+{
+	const unsigned known = OUTBOX_NO_PAYLOAD_CHECK | OUTBOX_NO_HEADERS_CHECK |
+			       OUTBOX_BINARY_PAYLOAD | OUTBOX_STRING_ID;
+	int r = 0;
+
+	if (options->flags & ~known)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "flags 0x%x are unknown",
+				  options->flags & ~known);
+	if (options->column_count > 0 && !options->columns)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "columns is NULL");
+	layout->string_id = options->flags & OUTBOX_STRING_ID;
+	layout->binary_payload = options->flags & OUTBOX_BINARY_PAYLOAD;
+	if (options->table)
+		r = ob_layout_set_table(layout, options->table, err);
+	if (r == 0)
+		r = set_columns(layout, options, err);
+	if (r == 0)
+		r = ob_layout_check(layout, err);
+	return r;
+}
+
+static uint32_t off_columns(const struct ob_layout *layout)
+{
+	uint32_t off = 0;
+
+	for (int c = 0; c < OB_COL_COUNT; c++) {
+		if (!layout->column[c][0])
+			off |= 1u << c;
+	}
+	return off;
+}
+
+/* See that everything is there now, not at the first push. */
+static int open_driver(struct ob_sqlite_driver *driver, const struct outbox_options *options,
+		       struct outbox_error *err)
+{
+	struct ob_err inner = OB_ERR_INIT;
+	sqlite3_stmt *unused;
+
+	ob_layout_default(&driver->layout);
+	if (options && set_layout(&driver->layout, options, &inner) < 0)
+		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
+	int r = ob_sqlite_check_table(driver, err);
+	if (r == 0)
+		r = get_insert(driver, 1, 0, &unused, err);
+	return r;
+}
+
+int outbox_sqlite_open(sqlite3 *db, const struct outbox_options *options, outbox **ret_ob,
+		       struct outbox_error *err)
+{
+	struct outbox_error unused;
+
+	if (!err)
+		err = &unused;
+	if (!db)
+		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX, "there is no connection");
+	OB_CLEANUP(sqlite_closep) struct ob_sqlite_driver *driver = calloc(1, sizeof(*driver));
+	if (!driver)
+		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
+	driver->db = db;
+	int r = open_driver(driver, options, err);
+	if (r < 0)
+		return r;
+	struct ob_check_rules rules = {
+		.flags = options ? options->flags : 0,
+		.off_columns = off_columns(&driver->layout),
+	};
+	r = outbox_driver_attach(&sqlite_ops, driver, &rules, ret_ob, err);
+	if (r == 0)
+		(void)OB_TAKE(driver);
+	return r;
+}

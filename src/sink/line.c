@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing the lines that line.h describes. */
+#include "sink/line.h"
+
+#include "base/json.h"
+
+#include <time.h>
+
+/* The field's name comes with its comma, quotes and colon. */
+static void add_text(struct ob_buf *out, struct ob_str name, struct ob_str value)
+{
+	if (!value.p)
+		return;
+	ob_buf_add(out, name);
+	ob_json_add_string(out, value);
+}
+
+static void add_number(struct ob_buf *out, struct ob_str name, int64_t value)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+	if (value == 0)
+		return;
+	for (; left; left /= 10)
+		digits[--at] = (char)('0' + left % 10);
+	if (value < 0)
+		digits[--at] = '-';
+	ob_buf_add(out, name);
+	ob_buf_add(out, (struct ob_str){ digits + at, sizeof(digits) - at });
+}
+
+static void put_digits(char *at, size_t width, unsigned value)
+{
+	while (width-- > 0) {
+		at[width] = (char)('0' + value % 10);
+		value /= 10;
+	}
+}
+
+/* RFC 3339 knows the years 0000 to 9999; a time outside is left out. */
+static void add_time(struct ob_buf *out, struct ob_str name, int64_t us)
+{
+	char text[] = "\"0000-00-00T00:00:00.000000Z\"";
+	int64_t micros = (us % 1000000 + 1000000) % 1000000;
+	time_t seconds = (time_t)((us - micros) / 1000000);
+	struct tm tm;
+
+	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900)
+		return;
+	put_digits(text + 1, 4, (unsigned)tm.tm_year + 1900);
+	put_digits(text + 6, 2, (unsigned)tm.tm_mon + 1);
+	put_digits(text + 9, 2, (unsigned)tm.tm_mday);
+	put_digits(text + 12, 2, (unsigned)tm.tm_hour);
+	put_digits(text + 15, 2, (unsigned)tm.tm_min);
+	put_digits(text + 18, 2, (unsigned)tm.tm_sec);
+	put_digits(text + 21, 6, (unsigned)micros);
+	ob_buf_add(out, name);
+	ob_buf_add(out, (struct ob_str){ text, sizeof(text) - 1 });
+}
+
+/* Valid JSON as it is, on one line: inside strings a raw line break is not valid. */
+static void add_json(struct ob_buf *out, struct ob_str json)
+{
+	static const char breaks[] = { '\n', '\r' };
+	size_t from = out->len;
+
+	ob_buf_add(out, json);
+	if (out->failed)
+		return;
+	for (size_t i = 0; i < sizeof(breaks); i++) {
+		char *end = out->data + out->len;
+		char *at = memchr(out->data + from, breaks[i], json.n);
+
+		for (; at; at = memchr(at, breaks[i], (size_t)(end - at)))
+			*at = ' ';
+	}
+}
+
+static void add_base64(struct ob_buf *out, struct ob_str bytes)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789+/=";
+	const unsigned char *p = (const unsigned char *)bytes.p;
+	char chunk[1024];
+	size_t used = 0;
+
+	for (size_t i = 0; i < bytes.n; i += 3) {
+		size_t n = bytes.n - i < 3 ? bytes.n - i : 3;
+		uint32_t three = (uint32_t)p[i] << 16;
+
+		three |= n > 1 ? (uint32_t)p[i + 1] << 8 : 0;
+		three |= n > 2 ? (uint32_t)p[i + 2] : 0;
+		chunk[used++] = digits[three >> 18];
+		chunk[used++] = digits[three >> 12 & 63];
+		chunk[used++] = digits[n > 1 ? three >> 6 & 63 : 64];
+		chunk[used++] = digits[n > 2 ? three & 63 : 64];
+		if (used == sizeof(chunk)) {
+			ob_buf_add(out, (struct ob_str){ chunk, used });
+			used = 0;
+		}
+	}
+	ob_buf_add(out, (struct ob_str){ chunk, used });
+}
+
+/* "application/json", "application/cloudevents+json; charset=utf-8" */
+static bool is_json_type(struct ob_str type)
+{
+	const char *semicolon = type.p ? memchr(type.p, ';', type.n) : NULL;
+	size_t n = semicolon ? (size_t)(semicolon - type.p) : type.n;
+
+	while (n > 0 && type.p[n - 1] == ' ')
+		n--;
+	return !type.p || (n >= 5 && (strncasecmp(type.p + n - 5, "/json", 5) == 0 ||
+				      strncasecmp(type.p + n - 5, "+json", 5) == 0));
+}
+
+static void add_payload(struct ob_buf *out, const struct ob_delivery *delivery)
+{
+	struct ob_str body = delivery->body;
+
+	add_text(out, OB_STR(",\"content_type\":"), delivery->content_type);
+	if (!body.p) {
+		ob_buf_add(out, OB_STR(",\"payload\":null,\"tombstone\":true"));
+	} else if (is_json_type(delivery->content_type) && ob_json_valid(body, NULL)) {
+		ob_buf_add(out, OB_STR(",\"payload\":"));
+		add_json(out, body);
+	} else {
+		ob_buf_add(out, OB_STR(",\"payload_base64\":\""));
+		add_base64(out, body);
+		ob_buf_addc(out, '"');
+	}
+}
+
+void ob_line_add_headers(struct ob_buf *out, const struct ob_delivery *delivery)
+{
+	struct ob_str stored = delivery->message->headers;
+
+	if (delivery->header_count > 0) {
+		for (size_t i = 0; i < delivery->header_count; i++) {
+			ob_buf_addc(out, i == 0 ? '{' : ',');
+			ob_json_add_string(out, delivery->headers[i].name);
+			ob_buf_addc(out, ':');
+			ob_json_add_string(out, delivery->headers[i].value);
+		}
+		ob_buf_addc(out, '}');
+	} else if (stored.p && ob_json_valid_object(stored, NULL)) {
+		add_json(out, stored);
+	} else if (stored.p) {
+		ob_json_add_string(out, stored);
+	}
+}
+
+static void add_line(struct ob_buf *out, const struct ob_delivery *delivery)
+{
+	const struct ob_message *m = delivery->message;
+	char id[OB_UUID_TEXT_SIZE];
+
+	ob_uuid_format(&m->id, id);
+	ob_buf_add(out, OB_STR("{\"id\":\""));
+	ob_buf_add(out, (struct ob_str){ id, OB_UUID_TEXT });
+	ob_buf_addc(out, '"');
+	add_text(out, OB_STR(",\"destination\":"), delivery->destination);
+	add_text(out, OB_STR(",\"key\":"), delivery->key);
+	add_text(out, OB_STR(",\"aggregate_type\":"), m->aggregate_type);
+	add_text(out, OB_STR(",\"aggregate_id\":"), m->aggregate_id);
+	add_text(out, OB_STR(",\"event_type\":"), m->event_type);
+	add_number(out, OB_STR(",\"revision\":"), m->revision);
+	add_number(out, OB_STR(",\"sequence_number\":"), m->sequence_number);
+	add_text(out, OB_STR(",\"correlation_id\":"), m->correlation_id);
+	add_text(out, OB_STR(",\"causation_id\":"), m->causation_id);
+	add_time(out, OB_STR(",\"occurred_at\":"), m->occurred_at_us);
+	add_number(out, OB_STR(",\"priority\":"), m->priority);
+	if (delivery->header_count > 0 || m->headers.p) {
+		ob_buf_add(out, OB_STR(",\"headers\":"));
+		ob_line_add_headers(out, delivery);
+	}
+	add_payload(out, delivery);
+	ob_buf_add(out, OB_STR("}\n"));
+}
+
+static size_t input_size(const struct ob_delivery *delivery)
+{
+	const struct ob_message *m = delivery->message;
+	size_t size = delivery->body.n + delivery->destination.n + delivery->key.n + m->headers.n;
+
+	size += m->aggregate_type.n + m->aggregate_id.n + m->event_type.n;
+	size += m->correlation_id.n + m->causation_id.n + delivery->content_type.n;
+	for (size_t i = 0; i < delivery->header_count; i++)
+		size += delivery->headers[i].name.n + delivery->headers[i].value.n;
+	return size;
+}
+
+int ob_line_add(struct ob_buf *out, const struct ob_delivery *delivery, struct ob_err *err)
+{
+	size_t from = out->len, size = input_size(delivery);
+
+	if (size > OB_LINE_INPUT_MAX)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_REJECT,
+				  "a message of %zu bytes is too large for a line (at most %d MB)",
+				  size, OB_LINE_INPUT_MAX >> 20);
+	add_line(out, delivery);
+	if (!out->failed)
+		return 0;
+	out->failed = false;
+	out->len = from;
+	if (out->data)
+		out->data[from] = '\0';
+	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a line of %zu bytes",
+			  size);
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one place that calls through a backend's table: which backends there are,
+ * how a connection is made, and what needs no backend (empty input, bounds).
+ */
+#include "store/store.h"
+
+#include "base/cleanup.h"
+#include "config.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#if HAVE_SQLITE_STORE
+extern const struct ob_store_ops ob_store_sqlite;
+#define SQLITE_OPS &ob_store_sqlite
+#else
+#define SQLITE_OPS NULL
+#endif
+
+const struct ob_store_backend ob_store_backends[] = {
+	{
+		.name = "sqlite",
+		.ops = SQLITE_OPS,
+		.package = "libsqlite3-dev",
+		.help = "SQLite, a database in a file: sqlite:PATH.",
+	},
+	{ .name = NULL },
+};
+
+/* ---- finding and opening --------------------------------------------- */
+
+enum { SCHEME_MAX = 32 };
+
+static int unknown_scheme(const char *scheme, struct ob_err *err)
+{
+	const size_t count = sizeof(ob_store_backends) / sizeof(ob_store_backends[0]) - 1;
+	const char *names[sizeof(ob_store_backends) / sizeof(ob_store_backends[0])];
+	struct ob_buf known = OB_BUF_INIT(200);
+
+	for (size_t i = 0; i < count; i++) {
+		names[i] = ob_store_backends[i].name;
+		ob_buf_addf(&known, "%s%s", i ? ", " : "", names[i]);
+	}
+	const char *near = ob_suggest(scheme, names, count);
+	int r = ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+			   "no store of type '%s'%s%s%s; there is: %s", scheme,
+			   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
+			   ob_buf_str(&known));
+	ob_buf_done(&known);
+	return r;
+}
+
+int ob_store_find(const char *url, const struct ob_store_backend **ret_backend, struct ob_err *err)
+{
+	assert(url);
+
+	size_t n = strcspn(url, ":");
+	char scheme[SCHEME_MAX + 1];
+
+	/* The rest of a URL may hold a password, so no message shows more than the scheme. */
+	if (!ob_ident_valid(url, n) || n > SCHEME_MAX)
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "the store's url must begin with its type and a colon, such as "
+				  "sqlite:outbox.db");
+	if (url[n] != ':')
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "the store's url has no type: write sqlite:PATH for a file");
+	(void)snprintf(scheme, sizeof(scheme), "%.*s", (int)n, url);
+	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++) {
+		if (strcmp(b->name, scheme) != 0)
+			continue;
+		if (!b->ops)
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+					  "this build has no %s store: install %s and build again",
+					  b->name, b->package ? b->package : "its library");
+		*ret_backend = b;
+		return 0;
+	}
+	return unknown_scheme(scheme, err);
+}
+
+static pthread_once_t default_layout_once = PTHREAD_ONCE_INIT;
+static struct ob_layout default_layout;
+
+static void make_default_layout(void)
+{
+	ob_layout_default(&default_layout);
+}
+
+static const struct ob_layout *layout_or_default(const struct ob_layout *layout)
+{
+	(void)pthread_once(&default_layout_once, make_default_layout);
+	return layout ? layout : &default_layout;
+}
+
+/* Free without close: for a store that never got as far as open. */
+static void drop(struct ob_store *store)
+{
+	ob_opt_free(store->ops->opts, store);
+	free(store);
+}
+
+OB_DEFINE_CLEANUP(struct ob_store *, drop)
+
+int ob_store_new(const struct ob_store_ops *ops, const struct ob_store_conf *conf,
+		 struct ob_store **ret_store, struct ob_err *err)
+{
+	assert(ops && ops->size >= sizeof(struct ob_store) && conf && conf->url && ret_store);
+
+	OB_CLEANUP(dropp) struct ob_store *store = calloc(1, ops->size);
+	if (!store)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a %s store",
+				  ops->name);
+	store->ops = ops;
+	store->url = conf->url;
+	store->layout = layout_or_default(conf->layout);
+	store->clock = conf->clock ? conf->clock : &ob_clock_system;
+	int r = ob_opt_defaults(ops->opts, store, err);
+	if (r < 0)
+		return r;
+	*ret_store = OB_TAKE(store);
+	return 0;
+}
+
+static int set_option(struct ob_store *store, const struct ob_opt_value *option, struct ob_err *err)
+{
+	const struct ob_store_ops *ops = store->ops;
+
+	if (ob_opt_find(ops->opts, option->name))
+		return ob_opt_set(ops->opts, store, option->name, option->value, err);
+
+	const char *near = ob_opt_suggest(ops->opts, option->name);
+	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+			  "a %s store has no option '%.80s'%s%s%s", ops->name, option->name,
+			  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+int ob_store_connect(const struct ob_store_conf *conf, struct ob_store **ret_store,
+		     struct ob_err *err)
+{
+	const struct ob_store_backend *backend = NULL;
+	struct ob_store *store = NULL;
+
+	assert(conf && conf->url && ret_store);
+	int r = ob_store_find(conf->url, &backend, err);
+	if (r < 0 || !backend)
+		return r;
+	r = ob_store_new(backend->ops, conf, &store, err);
+	if (r < 0 || !store)
+		return r;
+	for (size_t i = 0; i < conf->option_count && r >= 0; i++)
+		r = set_option(store, &conf->options[i], err);
+	if (r < 0) {
+		drop(store);
+		return r;
+	}
+	r = store->ops->open(store, err);
+	if (r < 0) {
+		ob_store_free(store);
+		return r;
+	}
+	*ret_store = store;
+	return 0;
+}
+
+void ob_store_free(struct ob_store *store)
+{
+	if (!store)
+		return;
+	store->ops->close(store);
+	drop(store);
+}
+
+void ob_partition_label(uint32_t partition, char out[8])
+{
+	(void)snprintf(out, 8, "p%02u", partition % 1000000);
+}
+
+/* ---- schema ---------------------------------------------------------- */
+
+static int check_partition_count(uint32_t count, struct ob_err *err)
+{
+	if (count >= 1 && count <= OB_PARTITIONS_MAX)
+		return 0;
+	return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+			  "partition_count: %u is not a number from 1 to %d", count,
+			  OB_PARTITIONS_MAX);
+}
+
+int ob_store_setup(struct ob_store *store, const struct ob_setup *setup,
+		   struct ob_setup_done *ret_done, struct ob_err *err)
+{
+	assert(store && setup && ret_done && err);
+	int r = check_partition_count(setup->partition_count, err);
+	return r < 0 ? r : store->ops->setup(store, setup, ret_done, err);
+}
+
+int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
+		       const struct ob_setup *setup, struct ob_buf *out, struct ob_err *err)
+{
+	assert(ops && setup && out && err);
+	if (!ops->setup_sql)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "a %s store needs no SQL",
+				  ops->name);
+	int r = check_partition_count(setup->partition_count, err);
+	return r < 0 ? r : ops->setup_sql(layout_or_default(layout), setup, out, err);
+}
+
+int ob_store_check(struct ob_store *store, struct ob_err *err)
+{
+	assert(store && err);
+	return store->ops->check(store, err);
+}
+
+/* ---- writing --------------------------------------------------------- */
+
+int ob_store_tx_begin(struct ob_store *store, struct ob_err *err)
+{
+	assert(store && err);
+	return store->ops->tx_begin(store, err);
+}
+
+int ob_store_tx_push(struct ob_store *store, const struct outbox_message *messages, size_t count,
+		     struct outbox_id *ret_ids, size_t *ret_index, struct ob_err *err)
+{
+	assert(store && (messages || count == 0) && ret_index && err);
+	*ret_index = 0;
+	if (count == 0)
+		return 0;
+	return store->ops->tx_push(store, messages, count, ret_ids, ret_index, err);
+}
+
+int ob_store_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
+{
+	assert(store && err);
+	return store->ops->tx_end(store, commit, err);
+}
+
+/* ---- taking work out ------------------------------------------------- */
+
+int ob_store_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
+		   struct ob_err *err)
+{
+	assert(store && fetch && fetch->target && batch && err);
+	assert(fetch->partitions || fetch->partition_count == 0);
+	assert(fetch->exclude || fetch->exclude_count == 0);
+	ob_batch_reset(batch);
+	if (fetch->partition_count == 0 || fetch->limit == 0)
+		return 0;
+	return store->ops->fetch(store, fetch, batch, err);
+}
+
+int ob_store_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_lost,
+		    struct ob_settled *ret_settled, struct ob_err *err)
+{
+	assert(store && settle && settle->target && ret_settled && err);
+	assert(settle->outcomes || settle->outcome_count == 0);
+	assert(settle->leases || settle->lease_count == 0);
+	if (settle->outcome_count == 0) {
+		*ret_settled = (struct ob_settled){ 0 };
+		for (size_t i = 0; ret_lost && i < settle->lease_count; i++)
+			ret_lost[i] = false;
+		return 0;
+	}
+	return store->ops->settle(store, settle, ret_lost, ret_settled, err);
+}
+
+int ob_store_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_batch *batch,
+		   struct ob_err *err)
+{
+	assert(store && claim && claim->target && claim->worker && claim->ttl_ms > 0 && batch &&
+	       err);
+	ob_batch_reset(batch);
+	if (claim->limit == 0)
+		return 0;
+	return store->ops->claim(store, claim, batch, err);
+}
+
+/* ---- workers and leases ---------------------------------------------- */
+
+int ob_store_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
+		  struct ob_err *err)
+{
+	assert(store && worker && worker->target.p && worker->hostname.p && ttl_ms > 0 && err);
+	return store->ops->beat(store, worker, ttl_ms, err);
+}
+
+int ob_store_leave(struct ob_store *store, const char *target, const struct ob_uuid *worker,
+		   struct ob_err *err)
+{
+	assert(store && target && worker && err);
+	return store->ops->leave(store, target, worker, err);
+}
+
+int ob_store_workers(struct ob_store *store, const char *target, struct ob_arena *arena,
+		     struct ob_worker **ret_workers, size_t *ret_count, struct ob_err *err)
+{
+	assert(store && arena && ret_workers && ret_count && err);
+	return store->ops->workers(store, target, arena, ret_workers, ret_count, err);
+}
+
+int ob_store_seed(struct ob_store *store, const char *target, uint32_t *ret_count,
+		  struct ob_err *err)
+{
+	assert(store && target && ret_count && err);
+	return store->ops->seed(store, target, ret_count, err);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract's own nine parameters */
+int ob_store_take(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		  uint32_t want, int64_t ttl_ms, struct ob_arena *arena,
+		  struct ob_lease **ret_leases, size_t *ret_count, struct ob_err *err)
+{
+	assert(store && target && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
+	if (want == 0) {
+		*ret_leases = NULL;
+		*ret_count = 0;
+		return 0;
+	}
+	return store->ops->take(store, target, owner, want, ttl_ms, arena, ret_leases, ret_count,
+				err);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract's own eight parameters */
+int ob_store_renew(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		   int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
+		   size_t *ret_count, struct ob_err *err)
+{
+	assert(store && target && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
+	return store->ops->renew(store, target, owner, ttl_ms, arena, ret_leases, ret_count, err);
+}
+
+int ob_store_release(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		     const uint32_t *partitions, size_t count, struct ob_err *err)
+{
+	assert(store && target && owner && (partitions || count == 0) && err);
+	if (count == 0)
+		return 0;
+	return store->ops->release(store, target, owner, partitions, count, err);
+}
+
+int ob_store_partitions(struct ob_store *store, const char *target, struct ob_arena *arena,
+			struct ob_partition **ret_partitions, size_t *ret_count, struct ob_err *err)
+{
+	assert(store && arena && ret_partitions && ret_count && err);
+	return store->ops->partitions(store, target, arena, ret_partitions, ret_count, err);
+}
+
+int ob_store_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *err)
+{
+	assert(store && err);
+	int r = check_partition_count(partition_count, err);
+	return r < 0 ? r : store->ops->resize(store, partition_count, err);
+}
+
+/* ---- looking --------------------------------------------------------- */
+
+int ob_store_stats(struct ob_store *store, const char *target, struct ob_arena *arena,
+		   struct ob_stats **ret_stats, size_t *ret_count, int64_t *ret_now_us,
+		   struct ob_err *err)
+{
+	assert(store && arena && ret_stats && ret_count && ret_now_us && err);
+	return store->ops->stats(store, target, arena, ret_stats, ret_count, ret_now_us, err);
+}
+
+int ob_store_throughput(struct ob_store *store, const char *target, uint32_t minutes,
+			struct ob_arena *arena, struct ob_minute **ret_minutes, size_t *ret_count,
+			struct ob_err *err)
+{
+	assert(store && arena && ret_minutes && ret_count && err);
+	if (minutes == 0) {
+		*ret_minutes = NULL;
+		*ret_count = 0;
+		return 0;
+	}
+	return store->ops->throughput(store, target, minutes, arena, ret_minutes, ret_count, err);
+}
+
+int ob_store_list(struct ob_store *store, const struct ob_filter *filter, struct ob_batch *batch,
+		  int64_t *ret_now_us, struct ob_err *err)
+{
+	assert(store && filter && batch && ret_now_us && err);
+	ob_batch_reset(batch);
+	return store->ops->list(store, filter, batch, ret_now_us, err);
+}
+
+/* ---- operating and cleaning ------------------------------------------ */
+
+int ob_store_operate(struct ob_store *store, const struct ob_operate *operate,
+		     uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err)
+{
+	assert(store && operate && ret_changed && ret_refused && err);
+	if (operate->verb == OB_VERB_PRIORITY &&
+	    (operate->priority < INT16_MIN || operate->priority > INT16_MAX))
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "priority: %d is not a number from %d to %d", operate->priority,
+				  INT16_MIN, INT16_MAX);
+	return store->ops->operate(store, operate, ret_changed, ret_refused, err);
+}
+
+int ob_store_cleanup(struct ob_store *store, const struct ob_cleanup *cleanup,
+		     uint64_t *ret_published, uint64_t *ret_dead, struct ob_err *err)
+{
+	assert(store && cleanup && ret_published && ret_dead && err);
+	assert(cleanup->published_ms >= OB_NEVER_MS && cleanup->dead_ms >= OB_NEVER_MS);
+	if (cleanup->limit == 0 ||
+	    (cleanup->published_ms == OB_NEVER_MS && cleanup->dead_ms == OB_NEVER_MS)) {
+		*ret_published = 0;
+		*ret_dead = 0;
+		return 0;
+	}
+	return store->ops->cleanup(store, cleanup, ret_published, ret_dead, err);
+}
+
+/* ---- waking ---------------------------------------------------------- */
+
+int ob_store_wake_fd(struct ob_store *store)
+{
+	assert(store);
+	return store->ops->wake_fd ? store->ops->wake_fd(store) : -1;
+}
+
+int ob_store_wake_check(struct ob_store *store, bool *ret_news, struct ob_err *err)
+{
+	assert(store && ret_news && err);
+	return store->ops->wake_check(store, ret_news, err);
+}
+
+void ob_store_describe(struct ob_store *store, struct ob_buf *out)
+{
+	assert(store && out);
+	store->ops->describe(store, out);
+}
