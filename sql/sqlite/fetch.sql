@@ -3,13 +3,13 @@
 -- name: candidates
 -- Of one partition, behind (:priority, :seq), in the order of sending. Only the
 -- ready index is read, unless the partition is held somewhere or rows are claimed.
--- :ordering is 0 by key, 1 by partition, 2 none; :claim is 1 without leases.
+-- :ordering is 0 by key, 1 by partition, 2 none; :token is set for a row claim.
 SELECT m.{seq}, m.{priority}
   FROM {outbox} AS m
  WHERE m.{target} = :target AND m.{partition_no} = :partition AND m.{status} = 0
    AND m.{priority} <= :priority AND (m.{priority} < :priority OR m.{seq} > :seq)
    AND m.{available_at} <= :now
-   AND (:claim = 0 OR m.{locked_until} <= :now)
+   AND (:token IS NULL OR m.{locked_until} <= :now OR m.{claim_token} = :token)
    AND (:ordering <> 1 OR NOT EXISTS (
         SELECT 1 FROM {outbox} AS h
          WHERE h.{target} = :target AND h.{partition_no} = :partition
@@ -32,7 +32,7 @@ SELECT m.{seq}, m.{priority}
    AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
    AND m.{priority} <= :priority AND (m.{priority} < :priority OR m.{seq} > :seq)
    AND m.{available_at} <= :now
-   AND (:claim = 0 OR m.{locked_until} <= :now)
+   AND (:token IS NULL OR m.{locked_until} <= :now OR m.{claim_token} = :token)
  ORDER BY 2 DESC, 1;
 
 -- name: load
@@ -61,19 +61,19 @@ UPDATE {outbox} SET {claim_token} = :token, {locked_by} = :worker, {locked_until
 -- name: pick_any
 -- The rows of a filter: one pick_ head, then the conditions that are set, then an order.
 -- The heads after the first are for filters that an index answers.
-SELECT {seq}, {status}, {locked_until}, {partition_no}, {ordering_key}, {target} FROM {outbox} WHERE 1
+SELECT {seq}, {status}, {locked_until} FROM {outbox} WHERE 1
 
 -- name: pick_id
-SELECT {seq}, {status}, {locked_until}, {partition_no}, {ordering_key}, {target} FROM {outbox} INDEXED BY {name:uniq_id} WHERE {id} = :id
+SELECT {seq}, {status}, {locked_until} FROM {outbox} INDEXED BY {name:uniq_id} WHERE {id} = :id
 
 -- name: pick_waiting
-SELECT {seq}, {status}, {locked_until}, {partition_no}, {ordering_key}, {target} FROM {outbox} INDEXED BY {name:ready} WHERE {status} = 0
+SELECT {seq}, {status}, {locked_until} FROM {outbox} INDEXED BY {name:ready} WHERE {status} = 0
 
 -- name: pick_exceptions
-SELECT {seq}, {status}, {locked_until}, {partition_no}, {ordering_key}, {target} FROM {outbox} INDEXED BY {name:exceptions} WHERE {status} NOT IN (0, 1)
+SELECT {seq}, {status}, {locked_until} FROM {outbox} INDEXED BY {name:exceptions} WHERE {status} NOT IN (0, 1)
 
 -- name: pick_claims
-SELECT {seq}, {status}, {locked_until}, {partition_no}, {ordering_key}, {target} FROM {outbox} INDEXED BY {name:claims} WHERE {locked_until} > 0
+SELECT {seq}, {status}, {locked_until} FROM {outbox} INDEXED BY {name:claims} WHERE {locked_until} > 0
 
 -- name: and_target
  AND {target} = :target

@@ -7,8 +7,8 @@ VALUES (:id, :target, :hostname, :pid, :now, :now + :ttl, :published, :failed)
    SET heartbeat_until = excluded.heartbeat_until, published = excluded.published, failed = excluded.failed;
 
 -- name: forget_workers
--- Those that died without a word, a day ago.
-DELETE FROM {workers} WHERE heartbeat_until < :now - 86400000000;
+-- Those that died without a word.
+DELETE FROM {workers} WHERE target = :target AND heartbeat_until <= :now AND id <> :id;
 
 -- name: leave_leases
 UPDATE {partitions} SET lease_owner = NULL, lease_until = 0, updated_at = :now

@@ -4,13 +4,12 @@
 -- empty blob (above every text) for all of them, so that one statement uses the index either way.
 
 -- name: verb_retry
-UPDATE {outbox} SET {status} = 0, {attempts} = 0, {available_at} = 0,
+UPDATE {outbox} SET {status} = 0, {attempts} = 0, {available_at} = :now, {published_at} = NULL,
        {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
  WHERE {seq} = :seq;
 
 -- name: verb_skip
-UPDATE {outbox} SET {status} = -1,
-       {available_at} = CASE WHEN {status} = -1 THEN {available_at} ELSE :now END,
+UPDATE {outbox} SET {status} = -1, {published_at} = :now,
        {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
  WHERE {seq} = :seq;
 
@@ -18,28 +17,23 @@ UPDATE {outbox} SET {status} = -1,
 DELETE FROM {outbox} WHERE {seq} = :seq;
 
 -- name: verb_priority
-UPDATE {outbox} SET {priority} = :priority WHERE {seq} = :seq;
+UPDATE {outbox} SET {priority} = :priority,
+       {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
+ WHERE {seq} = :seq;
 
--- name: next_published_target
-SELECT min({target}) FROM {outbox} WHERE {status} = 1 AND {target} > :target;
+-- name: next_target
+-- Of the finished rows, the first behind :target.
+SELECT min({target}) FROM {outbox} WHERE {status} IN (1, -1) AND {target} > :target;
 
--- name: next_dead_target
-SELECT min({target}) FROM {outbox} WHERE {status} NOT IN (0, 1) AND {target} > :target;
-
--- name: clean_published
+-- name: clean
 DELETE FROM {outbox} WHERE {seq} IN (
        SELECT {seq} FROM {outbox}
-        WHERE {status} = 1 AND {target} = :target AND {published_at} <= :now - :age
+        WHERE {target} = :target AND {status} = :status AND {status} IN (1, -1)
+          AND {published_at} <= :now - :age
         ORDER BY {published_at} LIMIT :limit);
 
--- name: clean_dead
-DELETE FROM {outbox} WHERE {seq} IN (
-       SELECT {seq} FROM {outbox}
-        WHERE {status} NOT IN (0, 1) AND {target} = :target AND {status} = -1
-          AND {available_at} <= :now - :age
-        LIMIT :limit);
-
 -- name: clean_throughput
+-- A month is more than anything shows.
 DELETE FROM {throughput} WHERE minute < :now - 2678400000000;
 
 -- name: stats_waiting
@@ -52,7 +46,7 @@ SELECT {target}, count(*), sum({available_at} > :now), min(CASE WHEN {available_
 -- name: stats_published
 SELECT {target}, count(*)
   FROM {outbox}
- WHERE {status} = 1 AND {target} BETWEEN :target_min AND :target_max
+ WHERE {status} IN (1, -1) AND {status} = 1 AND {target} BETWEEN :target_min AND :target_max
  GROUP BY {target};
 
 -- name: stats_exceptions
@@ -81,5 +75,7 @@ SELECT {created_at} FROM {outbox} WHERE {seq} = :seq;
 -- name: throughput
 SELECT minute, sum(published), sum(failed)
   FROM {throughput}
- WHERE target BETWEEN :target_min AND :target_max
- GROUP BY minute ORDER BY minute DESC LIMIT :minutes;
+ WHERE minute > :now / 60000000 * 60000000 - :minutes * 60000000
+   AND minute <= :now AND target BETWEEN :target_min AND :target_max
+   AND (published > 0 OR failed > 0)
+ GROUP BY minute ORDER BY minute;

@@ -7,10 +7,10 @@
 -- name: tables
 -- seq is AUTOINCREMENT: without it SQLite hands out the number of a deleted row again.
 -- ordering_key is computed here for every writer.
--- available_at is when a row is due; of a dead row, when it died.
+-- published_at of a dead row is when it died.
 CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} INTEGER PRIMARY KEY AUTOINCREMENT,
-  {?+string_id}{id} TEXT NOT NULL CHECK (length({id}) = 36),{/}
+  {?+string_id}{id} TEXT NOT NULL COLLATE NOCASE CHECK (length({id}) = 36),{/}
   {!+string_id}{id} BLOB NOT NULL CHECK (length({id}) = 16),{/}
   {aggregate_type} TEXT NOT NULL CHECK (length({aggregate_type}) BETWEEN 1 AND 255),
   {aggregate_id} TEXT CHECK (length({aggregate_id}) <= 255),
@@ -93,7 +93,7 @@ ALTER TABLE {outbox} ADD COLUMN {partition_no} INTEGER AS (
 
 -- name: indexes
 -- A message that goes through untroubled is in three of them at a time: the two
--- unique ones and ready, then published. The others hold only what is in trouble.
+-- unique ones and ready, then finished. The others hold only what is in trouble.
 CREATE UNIQUE INDEX IF NOT EXISTS {name:uniq_id} ON {outbox} ({id}, {target});
 
 {?sequence_number}CREATE UNIQUE INDEX IF NOT EXISTS {name:uniq_aggregate_sequence}
@@ -108,11 +108,13 @@ CREATE INDEX IF NOT EXISTS {name:ready} ON {outbox} ({target}, {partition_no}, {
 CREATE INDEX IF NOT EXISTS {name:keys} ON {outbox} ({target}, {partition_no}, {ordering_key}, {status})
   WHERE {status} NOT IN (0, 1);
 
--- By state: retries that are due, partitions that are held, dead rows by age.
+-- By state: retries that are due, partitions that are held.
 CREATE INDEX IF NOT EXISTS {name:exceptions} ON {outbox} ({target}, {status}, {partition_no}, {available_at})
   WHERE {status} NOT IN (0, 1);
 
-CREATE INDEX IF NOT EXISTS {name:published} ON {outbox} ({target}, {published_at}) WHERE {status} = 1;
+-- By age, for cleaning up and counting.
+CREATE INDEX IF NOT EXISTS {name:finished} ON {outbox} ({target}, {status}, {published_at})
+  WHERE {status} IN (1, -1);
 
 CREATE INDEX IF NOT EXISTS {name:claims} ON {outbox} ({target}, {locked_until}) WHERE {locked_until} > 0;
 
@@ -145,3 +147,16 @@ UPDATE {meta} SET value = :value WHERE name = :name;
 
 -- name: any_lease
 SELECT EXISTS (SELECT 1 FROM {partitions} WHERE lease_owner IS NOT NULL AND lease_until > :now);
+
+-- name: free_leases
+UPDATE {partitions} SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, updated_at = :now;
+
+-- name: release_moved
+-- After a resize: what held a row by partition may stand in another one now.
+UPDATE {outbox} AS m SET {status} = 0
+ WHERE m.{status} = 3 AND m.{status} NOT IN (0, 1)
+   AND (m.{ordering_key} IS NULL OR NOT EXISTS (
+       SELECT 1 FROM {outbox} AS h
+        WHERE h.{target} = m.{target} AND h.{partition_no} = m.{partition_no}
+          AND h.{ordering_key} = m.{ordering_key}
+          AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)));

@@ -3,21 +3,21 @@
 -- name: publish
 -- A row that nothing happened to since it was fetched: one statement is all it costs.
 UPDATE {outbox} SET {status} = 1, {published_at} = :now, {last_error} = NULL
- WHERE {seq} = :seq AND {status} = 0;
+ WHERE {seq} = :seq AND {id} = :id AND {status} = 0 AND {locked_until} = 0;
 
 -- name: publish_delete
-DELETE FROM {outbox} WHERE {seq} = :seq AND {status} = 0;
+DELETE FROM {outbox} WHERE {seq} = :seq AND {id} = :id AND {status} = 0 AND {locked_until} = 0;
 
 -- name: publish_claimed
 UPDATE {outbox} SET {status} = 1, {published_at} = :now, {last_error} = NULL,
        {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
- WHERE {seq} = :seq AND {status} = 0 AND {claim_token} = :token;
+ WHERE {seq} = :seq AND {id} = :id AND {status} = 0 AND {claim_token} = :token;
 
 -- name: publish_claimed_delete
-DELETE FROM {outbox} WHERE {seq} = :seq AND {status} = 0 AND {claim_token} = :token;
+DELETE FROM {outbox} WHERE {seq} = :seq AND {id} = :id AND {status} = 0 AND {claim_token} = :token;
 
 -- name: row_state
-SELECT {status}, {attempts}, {partition_no}, {ordering_key}, {claim_token} FROM {outbox} WHERE {seq} = :seq;
+SELECT {status}, {attempts}, {partition_no}, {ordering_key}, {target}, {claim_token}, {id} FROM {outbox} WHERE {seq} = :seq;
 
 -- name: row_published
 UPDATE {outbox} SET {status} = 1, {published_at} = :now, {last_error} = NULL,
@@ -28,8 +28,9 @@ UPDATE {outbox} SET {status} = 1, {published_at} = :now, {last_error} = NULL,
 DELETE FROM {outbox} WHERE {seq} = :seq;
 
 -- name: row_failed
-UPDATE {outbox} SET {status} = :status, {attempts} = {attempts} + 1, {available_at} = :now + :delay,
-       {last_error} = :error, {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
+UPDATE {outbox} SET {status} = :status, {attempts} = {attempts} + 1,
+       {available_at} = coalesce(:due_at, {available_at}),
+       {published_at} = :died_at, {last_error} = :error, {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 0
  WHERE {seq} = :seq;
 
 -- name: row_unclaim

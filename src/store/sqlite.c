@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The SQLite store: opening and closing the file, its options, its errors, and the table of operations. */
+/* The SQLite store: opening and closing the file, its options, its errors, and the table of
+ * operations. */
 #include "store/sqlite.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ static const struct ob_opt sqlite_opts[] = {
 	{
 		.name = "busy_timeout",
 		.type = OB_OPT_DURATION_MS,
-		.offset = offsetof(struct ob_sqlite, busy_timeout_ms),
+		.offset = offsetof(struct lite_store, busy_timeout_ms),
 		.dflt = "5s",
 		.min = 0,
 		.max = 600000,
@@ -24,7 +25,7 @@ static const struct ob_opt sqlite_opts[] = {
 	{
 		.name = "synchronous",
 		.type = OB_OPT_ENUM,
-		.offset = offsetof(struct ob_sqlite, synchronous),
+		.offset = offsetof(struct lite_store, synchronous),
 		.dflt = "full",
 		.choices = sync_choices,
 		.help = "normal is faster, and may send again what was settled just before a "
@@ -41,7 +42,8 @@ static const struct failure {
 	enum ob_err_kind kind;
 	const char *advice;
 } failures[] = {
-	{ SQLITE_BUSY, OUTBOX_EBUSY, OB_ERR_DOWN, "another writer kept it longer than busy_timeout" },
+	{ SQLITE_BUSY, OUTBOX_EBUSY, OB_ERR_DOWN,
+	  "another writer kept it longer than busy_timeout" },
 	{ SQLITE_LOCKED, OUTBOX_EBUSY, OB_ERR_DOWN, "it is in use by this process" },
 	{ SQLITE_FULL, OUTBOX_ESTORE, OB_ERR_DOWN, "free some disk space" },
 	{ SQLITE_IOERR, OUTBOX_ESTORE, OB_ERR_DOWN, "look at the disk and its filesystem" },
@@ -75,7 +77,7 @@ static const struct failure *failure_of(int code)
 }
 
 /* The one place that knows what SQLite's codes mean. */
-int ob_sqlite_err(struct ob_sqlite *s, int code, const char *doing, struct ob_err *err)
+int lite_err(struct lite_store *s, int code, const char *doing, struct ob_err *err)
 {
 	const struct failure *f = failure_of(code);
 	bool moved = code == SQLITE_READONLY_DBMOVED;
@@ -88,7 +90,7 @@ int ob_sqlite_err(struct ob_sqlite *s, int code, const char *doing, struct ob_er
 		(void)snprintf(reason, sizeof(reason), " (%m)");
 	}
 	(void)ob_err_set(err, f->status, moved ? OB_ERR_DOWN : f->kind, "%s: %s: %s%s%s%s", doing,
-			 ob_sqlite_path(s->base.url), text, reason, f->advice ? "; " : "",
+			 lite_path(s->base.url), text, reason, f->advice ? "; " : "",
 			 f->advice ? f->advice : "");
 	(void)snprintf(err->native, sizeof(err->native), "SQLITE_%d", code);
 	if (moved || f->code == SQLITE_IOERR || f->code == SQLITE_CORRUPT ||
@@ -99,7 +101,7 @@ int ob_sqlite_err(struct ob_sqlite *s, int code, const char *doing, struct ob_er
 
 /* ---- the file -------------------------------------------------------- */
 
-const char *ob_sqlite_path(const char *url)
+const char *lite_path(const char *url)
 {
 	const char *path = strncmp(url, "sqlite:", 7) == 0 ? url + 7 : "";
 
@@ -108,7 +110,7 @@ const char *ob_sqlite_path(const char *url)
 	return *path ? path : NULL;
 }
 
-const char *ob_sqlite_network_fs(unsigned long magic)
+const char *lite_network_fs(unsigned long magic)
 {
 	switch (magic) {
 	case NFS_SUPER_MAGIC:
@@ -135,7 +137,7 @@ static int refuse_network(const char *path, const char *where, struct ob_err *er
 	const char *name = NULL;
 
 	if (statfs(where, &fs) == 0)
-		name = ob_sqlite_network_fs((unsigned long)fs.f_type & 0xffffffff);
+		name = lite_network_fs((unsigned long)fs.f_type & 0xffffffff);
 	if (!name)
 		return 0;
 	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
@@ -156,7 +158,7 @@ static void directory_of(const char *path, char *out, size_t size)
 		(void)snprintf(out, size, "%.*s", n ? n : 1, path);
 }
 
-static int missing_file(struct ob_sqlite *s, const char *path, bool create, struct ob_err *err)
+static int missing_file(struct lite_store *s, const char *path, bool create, struct ob_err *err)
 {
 	char dir[4096];
 	struct stat st;
@@ -178,7 +180,7 @@ static int missing_file(struct ob_sqlite *s, const char *path, bool create, stru
 }
 
 /* What SQLite would say badly or not at all. */
-static int look_at_file(struct ob_sqlite *s, const char *path, bool create, struct ob_err *err)
+static int look_at_file(struct lite_store *s, const char *path, bool create, struct ob_err *err)
 {
 	struct stat st;
 
@@ -197,15 +199,22 @@ static int look_at_file(struct ob_sqlite *s, const char *path, bool create, stru
 
 /* ---- the connection -------------------------------------------------- */
 
-int64_t ob_sqlite_now(const struct ob_sqlite *s)
+int64_t lite_now(const struct lite_store *s)
 {
 	return ob_clock_real_us(s->base.clock);
+}
+
+int64_t lite_us(int64_t ms)
+{
+	const int64_t most = INT64_MAX / 2;
+
+	return ms > most / 1000 ? most : ms * 1000;
 }
 
 /* SQLite has nothing to wait on but time; the machine's clock, since a virtual one stands still. */
 static int on_busy(void *arg, int count)
 {
-	struct ob_sqlite *s = arg;
+	struct lite_store *s = arg;
 	int64_t now = ob_clock_boot_us(&ob_clock_system);
 	int64_t wait = count < 10 ? 1000 : count < 20 ? 5000 : 20000;
 
@@ -219,7 +228,7 @@ static int on_busy(void *arg, int count)
 	return 1;
 }
 
-static int configure(struct ob_sqlite *s, struct ob_err *err)
+static int configure(struct lite_store *s, struct ob_err *err)
 {
 	static const struct {
 		int option, value;
@@ -236,43 +245,42 @@ static int configure(struct ob_sqlite *s, struct ob_err *err)
 		int code = sqlite3_db_config(s->db, settings[i].option, settings[i].value,
 					     (int *)NULL);
 		if (code != SQLITE_OK)
-			return ob_sqlite_err(s, code, "setting up the connection", err);
+			return lite_err(s, code, "setting up the connection", err);
 	}
-	int r = ob_sqlite_simple(s,
-				 s->synchronous == SYNC_FULL ? OB_SQLITE_synchronous_full :
-							       OB_SQLITE_synchronous_normal,
-				 err);
+	int r = lite_simple(
+		s, s->synchronous == SYNC_FULL ? LITE_synchronous_full : LITE_synchronous_normal,
+		err);
 	return r < 0 ? r : 0;
 }
 
 /* Two processes that switch at once do not wait for each other by themselves. */
-static int switch_to_wal(struct ob_sqlite *s, struct ob_err *err)
+static int switch_to_wal(struct lite_store *s, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r, count = 0;
 
 	do {
-		r = ob_sqlite_prepare(s, OB_SQLITE_wal, &stmt, err);
+		r = lite_prepare(s, LITE_wal, &stmt, err);
 		if (r == 0)
-			r = ob_sqlite_step(s, OB_SQLITE_wal, err);
+			r = lite_step(s, LITE_wal, err);
 	} while (r == OUTBOX_EBUSY && on_busy(s, count++));
 	if (r < 0)
 		return r;
-	bool wal = r > 0 && ob_str_eq(ob_sqlite_str(stmt, 0), OB_STR("wal"));
-	ob_sqlite_reset(s, OB_SQLITE_wal);
+	bool wal = r > 0 && ob_str_eq(lite_str(stmt, 0), OB_STR("wal"));
+	lite_reset(s, LITE_wal);
 	if (!wal)
 		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
 				  "%s: this filesystem does not allow WAL mode; use a local disk",
-				  ob_sqlite_path(s->base.url));
+				  lite_path(s->base.url));
 	return 0;
 }
 
-static void disconnect(struct ob_sqlite *s, bool replaced)
+static void disconnect(struct lite_store *s, bool replaced)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
-	ob_sqlite_pick_done(s);
-	ob_sqlite_finalize(s);
+	lite_pick_done(s);
+	lite_finalize(s);
 	/* The last one out removes the -wal file by name: it must not be the new database's. */
 	if (s->db && replaced)
 		(void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
@@ -283,7 +291,7 @@ static void disconnect(struct ob_sqlite *s, bool replaced)
 }
 
 /* Is the file under our name still the one that is open? */
-static bool replaced(const struct ob_sqlite *s)
+static bool replaced(const struct lite_store *s)
 {
 	struct stat st;
 
@@ -292,7 +300,7 @@ static bool replaced(const struct ob_sqlite *s)
 	return st.st_dev != s->dev || st.st_ino != s->ino;
 }
 
-static int open_file(struct ob_sqlite *s, const char *path, bool create, struct ob_err *err)
+static int open_file(struct lite_store *s, const char *path, bool create, struct ob_err *err)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	char name[4096];
@@ -305,7 +313,7 @@ static int open_file(struct ob_sqlite *s, const char *path, bool create, struct 
 				  path);
 	int code = sqlite3_open_v2(name, &s->db, create ? flags | SQLITE_OPEN_CREATE : flags, NULL);
 	if (code != SQLITE_OK)
-		return ob_sqlite_err(s, code, "opening", err);
+		return lite_err(s, code, "opening", err);
 	if (sqlite3_db_readonly(s->db, "main") == 1)
 		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
 				  "%s: is read-only; make the file and its directory writable for "
@@ -321,12 +329,12 @@ static int open_file(struct ob_sqlite *s, const char *path, bool create, struct 
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
 	/* News counts from the first connection; after a reconnect there may be any. */
-	return s->seen ? 0 : ob_sqlite_data_version(s, &s->data_version, err);
+	return s->seen ? 0 : lite_data_version(s, &s->data_version, err);
 }
 
-int ob_sqlite_ready(struct ob_sqlite *s, bool create, struct ob_err *err)
+int lite_ready(struct lite_store *s, bool create, struct ob_err *err)
 {
-	const char *path = ob_sqlite_path(s->base.url);
+	const char *path = lite_path(s->base.url);
 
 	if (s->db && !s->in_tx) {
 		bool gone = replaced(s);
@@ -343,14 +351,14 @@ int ob_sqlite_ready(struct ob_sqlite *s, bool create, struct ob_err *err)
 		return r;
 	}
 	s->seen = true;
-	ob_sqlite_watch(s);
+	lite_watch(s);
 	return 0;
 }
 
 static int sqlite_open(struct ob_store *store, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	const char *path = ob_sqlite_path(store->url);
+	struct lite_store *s = (struct lite_store *)store;
+	const char *path = lite_path(store->url);
 	struct stat st;
 
 	s->watch_fd = s->watch_wal = s->watch_dir = -1;
@@ -371,12 +379,12 @@ static int sqlite_open(struct ob_store *store, struct ob_err *err)
 	/* A database that does not exist yet is made by setup, and missed by everything else. */
 	if (stat(path, &st) < 0 && errno == ENOENT)
 		return missing_file(s, path, true, err);
-	return ob_sqlite_ready(s, false, err);
+	return lite_ready(s, false, err);
 }
 
 static void sqlite_close(struct ob_store *store)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
 
 	disconnect(s, s->db && replaced(s));
 	if (s->watch_fd >= 0)
@@ -386,7 +394,7 @@ static void sqlite_close(struct ob_store *store)
 
 static void sqlite_describe(struct ob_store *store, struct ob_buf *out)
 {
-	const char *path = ob_sqlite_path(store->url);
+	const char *path = lite_path(store->url);
 
 	ob_buf_addf(out, "SQLite %s, %s", sqlite3_libversion(), path ? path : store->url);
 }
@@ -394,34 +402,34 @@ static void sqlite_describe(struct ob_store *store, struct ob_buf *out)
 const struct ob_store_ops ob_store_sqlite = {
 	.name = "sqlite",
 	.caps = 0,
-	.size = sizeof(struct ob_sqlite),
+	.size = sizeof(struct lite_store),
 	.opts = sqlite_opts,
 	.open = sqlite_open,
 	.close = sqlite_close,
-	.setup = ob_sqlite_setup,
-	.setup_sql = ob_sqlite_setup_sql,
-	.check = ob_sqlite_check,
-	.tx_begin = ob_sqlite_tx_begin,
-	.tx_push = ob_sqlite_tx_push,
-	.tx_end = ob_sqlite_tx_end,
-	.fetch = ob_sqlite_fetch,
-	.settle = ob_sqlite_settle,
-	.claim = ob_sqlite_claim,
-	.beat = ob_sqlite_beat,
-	.leave = ob_sqlite_leave,
-	.workers = ob_sqlite_workers,
-	.seed = ob_sqlite_seed,
-	.take = ob_sqlite_take,
-	.renew = ob_sqlite_renew,
-	.release = ob_sqlite_release,
-	.partitions = ob_sqlite_partitions,
-	.resize = ob_sqlite_resize,
-	.stats = ob_sqlite_stats,
-	.throughput = ob_sqlite_throughput,
-	.list = ob_sqlite_list,
-	.operate = ob_sqlite_operate,
-	.cleanup = ob_sqlite_cleanup,
-	.wake_fd = ob_sqlite_wake_fd,
-	.wake_check = ob_sqlite_wake_check,
+	.setup = lite_setup,
+	.setup_sql = lite_setup_sql,
+	.check = lite_check,
+	.tx_begin = lite_tx_begin,
+	.tx_push = lite_tx_push,
+	.tx_end = lite_tx_end,
+	.fetch = lite_fetch,
+	.settle = lite_settle,
+	.claim = lite_claim,
+	.beat = lite_beat,
+	.leave = lite_leave,
+	.workers = lite_workers,
+	.seed = lite_seed,
+	.take = lite_take,
+	.renew = lite_renew,
+	.release = lite_release,
+	.partitions = lite_partitions,
+	.resize = lite_resize,
+	.stats = lite_stats,
+	.throughput = lite_throughput,
+	.list = lite_list,
+	.operate = lite_operate,
+	.cleanup = lite_cleanup,
+	.wake_fd = lite_wake_fd,
+	.wake_check = lite_wake_check,
 	.describe = sqlite_describe,
 };

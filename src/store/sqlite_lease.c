@@ -2,123 +2,93 @@
 /* Workers and partition leases of the SQLite store. */
 #include "store/sqlite.h"
 
-static int out_of_memory(enum ob_sqlite_id id, struct ob_err *err)
-{
-	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "%s: out of memory",
-			  ob_sqlite_doing(id));
-}
-
 /* The bindings that most of these statements share. */
-static int prepare(struct ob_sqlite *s, enum ob_sqlite_id id, const char *target,
+static int prepare(struct lite_store *s, enum lite_id id, const char *target,
 		   const struct ob_uuid *owner, sqlite3_stmt **ret_stmt, struct ob_err *err)
 {
-	int r = ob_sqlite_prepare(s, id, ret_stmt, err);
+	int r = lite_prepare(s, id, ret_stmt, err);
 
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_text(*ret_stmt, ":target", target);
-	ob_sqlite_bind_int(*ret_stmt, ":now", ob_sqlite_now(s));
+	lite_bind_text(*ret_stmt, ":target", target);
+	lite_bind_int(*ret_stmt, ":now", lite_now(s));
 	if (owner)
-		ob_sqlite_bind_uuid(*ret_stmt, ":owner", owner);
+		lite_bind_uuid(*ret_stmt, ":owner", owner);
 	return 0;
 }
 
-static int beat(struct ob_sqlite *s, const struct ob_worker *worker, int64_t ttl_ms,
+static int beat(struct lite_store *s, const struct ob_worker *worker, int64_t ttl_ms,
 		struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = prepare(s, OB_SQLITE_forget_workers, NULL, NULL, &stmt, err);
+	int r = prepare(s, LITE_forget_workers, NULL, NULL, &stmt, err);
 
-	if (r == 0)
-		r = ob_sqlite_run(s, OB_SQLITE_forget_workers, err);
+	if (r == 0) {
+		lite_bind_str(stmt, ":target", worker->target);
+		lite_bind_uuid(stmt, ":id", &worker->id);
+		r = lite_run(s, LITE_forget_workers, err);
+	}
 	if (r >= 0)
-		r = prepare(s, OB_SQLITE_beat, NULL, NULL, &stmt, err);
+		r = prepare(s, LITE_beat, NULL, NULL, &stmt, err);
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_uuid(stmt, ":id", &worker->id);
-	ob_sqlite_bind_str(stmt, ":target", worker->target);
-	ob_sqlite_bind_str(stmt, ":hostname", worker->hostname.p ? worker->hostname : OB_STR(""));
-	ob_sqlite_bind_int(stmt, ":pid", worker->pid);
-	ob_sqlite_bind_int(stmt, ":ttl", ttl_ms * 1000);
-	ob_sqlite_bind_int(stmt, ":published", (int64_t)worker->published);
-	ob_sqlite_bind_int(stmt, ":failed", (int64_t)worker->failed);
-	return ob_sqlite_run(s, OB_SQLITE_beat, err);
+	lite_bind_uuid(stmt, ":id", &worker->id);
+	lite_bind_str(stmt, ":target", worker->target);
+	lite_bind_str(stmt, ":hostname", worker->hostname);
+	lite_bind_int(stmt, ":pid", worker->pid);
+	lite_bind_int(stmt, ":ttl", lite_us(ttl_ms));
+	lite_bind_int(stmt, ":published", (int64_t)worker->published);
+	lite_bind_int(stmt, ":failed", (int64_t)worker->failed);
+	return lite_run(s, LITE_beat, err);
 }
 
-int ob_sqlite_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
-		   struct ob_err *err)
+int lite_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
+	      struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	int r = ob_sqlite_begin(s, err);
+	struct lite_store *s = (struct lite_store *)store;
+	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
-	r = ob_sqlite_end(s, beat(s, worker, ttl_ms, err), err);
+	r = lite_end(s, beat(s, worker, ttl_ms, err), err);
 	return r < 0 ? r : 0;
 }
 
-static int leave(struct ob_sqlite *s, const char *target, const struct ob_uuid *worker,
+static int leave(struct lite_store *s, const char *target, const struct ob_uuid *worker,
 		 struct ob_err *err)
 {
-	static const enum ob_sqlite_id steps[] = { OB_SQLITE_leave_leases, OB_SQLITE_leave_worker };
+	static const enum lite_id steps[] = { LITE_leave_leases, LITE_leave_worker };
 	sqlite3_stmt *stmt;
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++) {
 		r = prepare(s, steps[i], target, worker, &stmt, err);
 		if (r == 0)
-			r = ob_sqlite_run(s, steps[i], err);
+			r = lite_run(s, steps[i], err);
 	}
 	return r;
 }
 
-int ob_sqlite_leave(struct ob_store *store, const char *target, const struct ob_uuid *worker,
-		    struct ob_err *err)
+int lite_leave(struct ob_store *store, const char *target, const struct ob_uuid *worker,
+	       struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	int r = ob_sqlite_begin(s, err);
+	struct lite_store *s = (struct lite_store *)store;
+	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
-	r = ob_sqlite_end(s, leave(s, target, worker, err), err);
+	r = lite_end(s, leave(s, target, worker, err), err);
 	return r < 0 ? r : 0;
-}
-
-/*
- * Rows of a statement become an array in the arena. Its size is not known
- * before, so it doubles; what it leaves behind dies with the arena.
- */
-struct rows {
-	struct ob_arena *arena;
-	size_t size; /* of one */
-	char *data;
-	size_t count, capacity;
-};
-
-static void *rows_add(struct rows *rows)
-{
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? rows->capacity * 2 : 32;
-		char *more = ob_arena_alloc(rows->arena, capacity * rows->size);
-
-		if (!more)
-			return NULL;
-		if (rows->count)
-			memcpy(more, rows->data, rows->count * rows->size);
-		rows->data = more;
-		rows->capacity = capacity;
-	}
-	return rows->data + rows->count++ * rows->size;
 }
 
 static bool read_uuid(sqlite3_stmt *stmt, int column, struct ob_uuid *ret)
 {
-	return ob_uuid_scan(ob_sqlite_str(stmt, column), ret);
+	return ob_uuid_scan(lite_str(stmt, column), ret);
 }
 
-static bool read_worker(sqlite3_stmt *stmt, struct rows *rows)
+static bool read_worker(sqlite3_stmt *stmt, struct lite_rows *rows)
 {
-	struct ob_worker *w = rows_add(rows);
+	struct ob_worker *w = lite_rows_add(rows);
 
 	if (!w)
 		return false;
@@ -128,13 +98,13 @@ static bool read_worker(sqlite3_stmt *stmt, struct rows *rows)
 	w->heartbeat_until_us = sqlite3_column_int64(stmt, 5);
 	w->published = (uint64_t)sqlite3_column_int64(stmt, 6);
 	w->failed = (uint64_t)sqlite3_column_int64(stmt, 7);
-	return ob_arena_copy(rows->arena, ob_sqlite_str(stmt, 1), &w->target) &&
-	       ob_arena_copy(rows->arena, ob_sqlite_str(stmt, 2), &w->hostname);
+	return ob_arena_copy(rows->arena, lite_str(stmt, 1), &w->target) &&
+	       ob_arena_copy(rows->arena, lite_str(stmt, 2), &w->hostname);
 }
 
-static bool read_partition(sqlite3_stmt *stmt, struct rows *rows, int64_t now)
+static bool read_partition(sqlite3_stmt *stmt, struct lite_rows *rows, int64_t now)
 {
-	struct ob_partition *p = rows_add(rows);
+	struct ob_partition *p = lite_rows_add(rows);
 
 	if (!p)
 		return false;
@@ -143,12 +113,12 @@ static bool read_partition(sqlite3_stmt *stmt, struct rows *rows, int64_t now)
 	p->epoch = (uint64_t)sqlite3_column_int64(stmt, 3);
 	p->until_us = sqlite3_column_int64(stmt, 4);
 	p->leased = owned && p->until_us > now;
-	return ob_arena_copy(rows->arena, ob_sqlite_str(stmt, 0), &p->target);
+	return ob_arena_copy(rows->arena, lite_str(stmt, 0), &p->target);
 }
 
-static bool read_lease(sqlite3_stmt *stmt, struct rows *rows)
+static bool read_lease(sqlite3_stmt *stmt, struct lite_rows *rows)
 {
-	struct ob_lease *lease = rows_add(rows);
+	struct ob_lease *lease = lite_rows_add(rows);
 
 	if (!lease)
 		return false;
@@ -157,43 +127,43 @@ static bool read_lease(sqlite3_stmt *stmt, struct rows *rows)
 	return true;
 }
 
-static bool read_row(enum ob_sqlite_id id, sqlite3_stmt *stmt, struct rows *rows, int64_t now)
+static bool read_row(enum lite_id id, sqlite3_stmt *stmt, struct lite_rows *rows, int64_t now)
 {
-	if (id == OB_SQLITE_workers)
+	if (id == LITE_workers)
 		return read_worker(stmt, rows);
-	if (id == OB_SQLITE_partitions)
+	if (id == LITE_partitions)
 		return read_partition(stmt, rows, now);
 	return read_lease(stmt, rows);
 }
 
 /* Step a prepared statement to its end. */
-static int read_rows(struct ob_sqlite *s, enum ob_sqlite_id id, struct rows *rows,
+static int read_rows(struct lite_store *s, enum lite_id id, struct lite_rows *rows,
 		     struct ob_err *err)
 {
-	int64_t now = ob_sqlite_now(s);
+	int64_t now = lite_now(s);
 	int r;
 
-	while ((r = ob_sqlite_step(s, id, err)) > 0) {
+	while ((r = lite_step(s, id, err)) > 0) {
 		if (!read_row(id, s->stmt[id], rows, now)) {
-			ob_sqlite_reset(s, id);
-			return out_of_memory(id, err);
+			lite_reset(s, id);
+			return lite_oom(lite_doing(id), err);
 		}
 	}
 	return r;
 }
 
-int ob_sqlite_workers(struct ob_store *store, const char *target, struct ob_arena *arena,
-		      struct ob_worker **ret_workers, size_t *ret_count, struct ob_err *err)
+int lite_workers(struct ob_store *store, const char *target, struct ob_arena *arena,
+		 struct ob_worker **ret_workers, size_t *ret_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	struct rows rows = { .arena = arena, .size = sizeof(struct ob_worker) };
+	struct lite_store *s = (struct lite_store *)store;
+	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_worker) };
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_ready(s, false, err);
+	int r = lite_ready(s, false, err);
 
 	if (r == 0)
-		r = prepare(s, OB_SQLITE_workers, target, NULL, &stmt, err);
+		r = prepare(s, LITE_workers, target, NULL, &stmt, err);
 	if (r == 0)
-		r = read_rows(s, OB_SQLITE_workers, &rows, err);
+		r = read_rows(s, LITE_workers, &rows, err);
 	if (r < 0)
 		return r;
 	*ret_workers = (void *)rows.data;
@@ -201,19 +171,18 @@ int ob_sqlite_workers(struct ob_store *store, const char *target, struct ob_aren
 	return 0;
 }
 
-int ob_sqlite_partitions(struct ob_store *store, const char *target, struct ob_arena *arena,
-			 struct ob_partition **ret_partitions, size_t *ret_count,
-			 struct ob_err *err)
+int lite_partitions(struct ob_store *store, const char *target, struct ob_arena *arena,
+		    struct ob_partition **ret_partitions, size_t *ret_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	struct rows rows = { .arena = arena, .size = sizeof(struct ob_partition) };
+	struct lite_store *s = (struct lite_store *)store;
+	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_partition) };
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_ready(s, false, err);
+	int r = lite_ready(s, false, err);
 
 	if (r == 0)
-		r = prepare(s, OB_SQLITE_partitions, target, NULL, &stmt, err);
+		r = prepare(s, LITE_partitions, target, NULL, &stmt, err);
 	if (r == 0)
-		r = read_rows(s, OB_SQLITE_partitions, &rows, err);
+		r = read_rows(s, LITE_partitions, &rows, err);
 	if (r < 0)
 		return r;
 	*ret_partitions = (void *)rows.data;
@@ -221,32 +190,31 @@ int ob_sqlite_partitions(struct ob_store *store, const char *target, struct ob_a
 	return 0;
 }
 
-static int seed(struct ob_sqlite *s, const char *target, struct ob_err *err)
+static int seed(struct lite_store *s, const char *target, struct ob_err *err)
 {
-	static const enum ob_sqlite_id steps[] = { OB_SQLITE_seed, OB_SQLITE_prune };
+	static const enum lite_id steps[] = { LITE_seed, LITE_prune };
 	sqlite3_stmt *stmt;
 	int64_t count;
-	int r = ob_sqlite_meta(s, "partition_count", &count, err);
+	int r = lite_meta(s, "partition_count", &count, err);
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++) {
 		r = prepare(s, steps[i], target, NULL, &stmt, err);
 		if (r < 0)
 			break;
-		ob_sqlite_bind_int(stmt, ":count", count);
-		r = ob_sqlite_run(s, steps[i], err);
+		lite_bind_int(stmt, ":count", count);
+		r = lite_run(s, steps[i], err);
 	}
 	return r < 0 ? r : (int)count;
 }
 
-int ob_sqlite_seed(struct ob_store *store, const char *target, uint32_t *ret_count,
-		   struct ob_err *err)
+int lite_seed(struct ob_store *store, const char *target, uint32_t *ret_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	int r = ob_sqlite_begin(s, err);
+	struct lite_store *s = (struct lite_store *)store;
+	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
-	r = ob_sqlite_end(s, seed(s, target, err), err);
+	r = lite_end(s, seed(s, target, err), err);
 	if (r < 0)
 		return r;
 	*ret_count = (uint32_t)r;
@@ -261,7 +229,7 @@ static int by_partition(const void *a, const void *b)
 }
 
 /* take and renew: a statement that returns the leases. */
-static int change_leases(struct ob_sqlite *s, enum ob_sqlite_id id, struct rows *rows,
+static int change_leases(struct lite_store *s, enum lite_id id, struct lite_rows *rows,
 			 struct ob_err *err)
 {
 	int r = read_rows(s, id, rows, err);
@@ -271,24 +239,25 @@ static int change_leases(struct ob_sqlite *s, enum ob_sqlite_id id, struct rows 
 	return r;
 }
 
-int ob_sqlite_take(struct ob_store *store, const char *target, const struct ob_uuid *owner,
-		   uint32_t want, int64_t ttl_ms, struct ob_arena *arena,
-		   struct ob_lease **ret_leases, size_t *ret_count, struct ob_err *err)
+/* NOLINTNEXTLINE(readability-function-size): the contract's own nine parameters */
+int lite_take(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+	      uint32_t want, int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
+	      size_t *ret_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	struct rows rows = { .arena = arena, .size = sizeof(struct ob_lease) };
+	struct lite_store *s = (struct lite_store *)store;
+	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_lease) };
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_begin(s, err);
+	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
-	r = prepare(s, OB_SQLITE_take, target, owner, &stmt, err);
+	r = prepare(s, LITE_take, target, owner, &stmt, err);
 	if (r == 0) {
-		ob_sqlite_bind_int(stmt, ":want", want);
-		ob_sqlite_bind_int(stmt, ":ttl", ttl_ms * 1000);
-		r = change_leases(s, OB_SQLITE_take, &rows, err);
+		lite_bind_int(stmt, ":want", want);
+		lite_bind_int(stmt, ":ttl", lite_us(ttl_ms));
+		r = change_leases(s, LITE_take, &rows, err);
 	}
-	r = ob_sqlite_end(s, r, err);
+	r = lite_end(s, r, err);
 	if (r < 0)
 		return r;
 	*ret_leases = (void *)rows.data;
@@ -296,23 +265,24 @@ int ob_sqlite_take(struct ob_store *store, const char *target, const struct ob_u
 	return 0;
 }
 
-int ob_sqlite_renew(struct ob_store *store, const char *target, const struct ob_uuid *owner,
-		    int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
-		    size_t *ret_count, struct ob_err *err)
+/* NOLINTNEXTLINE(readability-function-size): the contract's own eight parameters */
+int lite_renew(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+	       int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
+	       size_t *ret_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	struct rows rows = { .arena = arena, .size = sizeof(struct ob_lease) };
+	struct lite_store *s = (struct lite_store *)store;
+	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_lease) };
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_begin(s, err);
+	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
-	r = prepare(s, OB_SQLITE_renew, target, owner, &stmt, err);
+	r = prepare(s, LITE_renew, target, owner, &stmt, err);
 	if (r == 0) {
-		ob_sqlite_bind_int(stmt, ":ttl", ttl_ms * 1000);
-		r = change_leases(s, OB_SQLITE_renew, &rows, err);
+		lite_bind_int(stmt, ":ttl", lite_us(ttl_ms));
+		r = change_leases(s, LITE_renew, &rows, err);
 	}
-	r = ob_sqlite_end(s, r, err);
+	r = lite_end(s, r, err);
 	if (r < 0)
 		return r;
 	*ret_leases = (void *)rows.data;
@@ -320,29 +290,27 @@ int ob_sqlite_renew(struct ob_store *store, const char *target, const struct ob_
 	return 0;
 }
 
-static int release(struct ob_sqlite *s, const char *target, const struct ob_uuid *owner,
+static int release(struct lite_store *s, const char *target, const struct ob_uuid *owner,
 		   const uint32_t *partitions, size_t count, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = prepare(s, OB_SQLITE_release, target, owner, &stmt, err);
+	int r = prepare(s, LITE_release, target, owner, &stmt, err);
 
 	for (size_t i = 0; i < count && r >= 0; i++) {
-		ob_sqlite_bind_int(stmt, ":partition", partitions[i]);
-		r = ob_sqlite_run(s, OB_SQLITE_release, err);
+		lite_bind_int(stmt, ":partition", partitions[i]);
+		r = lite_run(s, LITE_release, err);
 	}
 	return r;
 }
 
-int ob_sqlite_release(struct ob_store *store, const char *target, const struct ob_uuid *owner,
-		      const uint32_t *partitions, size_t count, struct ob_err *err)
+int lite_release(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		 const uint32_t *partitions, size_t count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
+	int r = lite_begin(s, err);
 
-	if (count == 0)
-		return 0;
-	int r = ob_sqlite_begin(s, err);
 	if (r < 0)
 		return r;
-	r = ob_sqlite_end(s, release(s, target, owner, partitions, count, err), err);
+	r = lite_end(s, release(s, target, owner, partitions, count, err), err);
 	return r < 0 ? r : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the SQLite store: making, upgrading, checking them, and changing the partition count. */
+/* The tables of the SQLite store: making, upgrading, checking them, and changing the partition
+ * count. */
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
 #include "store/sqlite.h"
@@ -34,15 +35,15 @@ struct found {
 
 /* ---- reading --------------------------------------------------------- */
 
-int ob_sqlite_meta(struct ob_sqlite *s, const char *name, int64_t *ret_value, struct ob_err *err)
+int lite_meta(struct lite_store *s, const char *name, int64_t *ret_value, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_meta_get, &stmt, err);
+	int r = lite_prepare(s, LITE_meta_get, &stmt, err);
 
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_text(stmt, ":name", name);
-	r = ob_sqlite_step(s, OB_SQLITE_meta_get, err);
+	lite_bind_text(stmt, ":name", name);
+	r = lite_step(s, LITE_meta_get, err);
 	if (r < 0)
 		return r;
 	if (r == 0)
@@ -50,39 +51,39 @@ int ob_sqlite_meta(struct ob_sqlite *s, const char *name, int64_t *ret_value, st
 				  "table '%s' has no '%s': it was not made by `outbox setup`",
 				  s->base.layout->table[OB_TABLE_meta], name);
 	*ret_value = sqlite3_column_int64(stmt, 0);
-	ob_sqlite_reset(s, OB_SQLITE_meta_get);
+	lite_reset(s, LITE_meta_get);
 	return 0;
 }
 
 /* Is there a table of this name? Something else under the name is an error. */
-static int find_table(struct ob_sqlite *s, enum ob_table t, struct found *found,
+static int find_table(struct lite_store *s, enum ob_table t, struct found *found,
 		      struct ob_err *err)
 {
 	const char *name = s->base.layout->table[t];
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_object, &stmt, err);
+	int r = lite_prepare(s, LITE_object, &stmt, err);
 
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_text(stmt, ":name", name);
-	r = ob_sqlite_step(s, OB_SQLITE_object, err);
+	lite_bind_text(stmt, ":name", name);
+	r = lite_step(s, LITE_object, err);
 	if (r <= 0)
 		return r;
-	bool table = ob_str_eq(ob_sqlite_str(stmt, 0), OB_STR("table"));
+	bool table = ob_str_eq(lite_str(stmt, 0), OB_STR("table"));
 	const char *sql = (const char *)sqlite3_column_text(stmt, 1);
 	if (t == OB_TABLE_outbox)
 		found->autoincrement = sql && strcasestr(sql, "AUTOINCREMENT");
 	found->table[t] = found->any = true;
-	r = table ? 0 :
-		    ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+	r = table ? 0
+		  : ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 			       "'%s' exists and is no table: choose another table name in the "
 			       "layout",
 			       name);
-	ob_sqlite_reset(s, OB_SQLITE_object);
+	lite_reset(s, LITE_object);
 	return r;
 }
 
-static int look(struct ob_sqlite *s, struct found *found, struct ob_err *err)
+static int look(struct lite_store *s, struct found *found, struct ob_err *err)
 {
 	int r = 0;
 
@@ -90,16 +91,16 @@ static int look(struct ob_sqlite *s, struct found *found, struct ob_err *err)
 	for (int t = 0; t < OB_TABLE_COUNT && r == 0; t++)
 		r = find_table(s, (enum ob_table)t, found, err);
 	if (r == 0 && found->table[OB_TABLE_meta])
-		r = ob_sqlite_meta(s, "schema_version", &found->version, err);
+		r = lite_meta(s, "schema_version", &found->version, err);
 	if (r == 0 && found->table[OB_TABLE_meta])
-		r = ob_sqlite_meta(s, "partition_count", &found->partition_count, err);
+		r = lite_meta(s, "partition_count", &found->partition_count, err);
 	if (r < 0)
 		return r;
 	if (found->version > OB_SCHEMA_VERSION)
 		return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 				  "%s: the tables have schema version %" PRId64
 				  ", made by a newer outbox; upgrade this program (it knows %d)",
-				  ob_sqlite_path(s->base.url), found->version, OB_SCHEMA_VERSION);
+				  lite_path(s->base.url), found->version, OB_SCHEMA_VERSION);
 	return 0;
 }
 
@@ -109,30 +110,30 @@ struct column {
 	char type[16];
 };
 
-static int read_column(struct ob_sqlite *s, const char *table, const char *name,
+static int read_column(struct lite_store *s, const char *table, const char *name,
 		       struct column *ret, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_columns, &stmt, err);
+	int r = lite_prepare(s, LITE_columns, &stmt, err);
 
 	*ret = (struct column){ 0 };
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_text(stmt, ":table", table);
-	while ((r = ob_sqlite_step(s, OB_SQLITE_columns, err)) > 0) {
+	lite_bind_text(stmt, ":table", table);
+	while ((r = lite_step(s, LITE_columns, err)) > 0) {
 		if (strcasecmp((const char *)sqlite3_column_text(stmt, 0), name) != 0)
 			continue;
 		ret->exists = true;
 		(void)snprintf(ret->type, sizeof(ret->type), "%s",
 			       (const char *)sqlite3_column_text(stmt, 1));
 		ret->generated = sqlite3_column_int(stmt, 2) >= 2;
-		ob_sqlite_reset(s, OB_SQLITE_columns);
+		lite_reset(s, LITE_columns);
 		return 0;
 	}
 	return r;
 }
 
-static int require_column(struct ob_sqlite *s, const char *table, const char *name,
+static int require_column(struct lite_store *s, const char *table, const char *name,
 			  struct column *ret, struct ob_err *err)
 {
 	int r = read_column(s, table, name, ret, err);
@@ -149,8 +150,8 @@ static int require_column(struct ob_sqlite *s, const char *table, const char *na
 static int check_type(const char *what, const struct column *column, bool other, const char *option,
 		      struct ob_err *err)
 {
-	const char *want = strcmp(what, "id") == 0 ? (other ? "TEXT" : "BLOB") :
-						     (other ? "BLOB" : "TEXT");
+	const char *want =
+		strcmp(what, "id") == 0 ? (other ? "TEXT" : "BLOB") : (other ? "BLOB" : "TEXT");
 
 	if (strcasecmp(column->type, want) == 0)
 		return 0;
@@ -159,7 +160,7 @@ static int check_type(const char *what, const struct column *column, bool other,
 			  what, column->type, want, option);
 }
 
-static int check_outbox_columns(struct ob_sqlite *s, struct ob_err *err)
+static int check_outbox_columns(struct lite_store *s, struct ob_err *err)
 {
 	const struct ob_layout *layout = s->base.layout;
 	struct column column;
@@ -185,7 +186,7 @@ static int check_outbox_columns(struct ob_sqlite *s, struct ob_err *err)
 	return r;
 }
 
-static int check_columns(struct ob_sqlite *s, const struct found *found, struct ob_err *err)
+static int check_columns(struct lite_store *s, const struct found *found, struct ob_err *err)
 {
 	const struct ob_layout *layout = s->base.layout;
 	struct column ignored;
@@ -202,35 +203,35 @@ static int check_columns(struct ob_sqlite *s, const struct found *found, struct 
 
 /* ---- check ----------------------------------------------------------- */
 
-static int check_index(struct ob_sqlite *s, const char *suffix, struct ob_err *err)
+static int check_index(struct lite_store *s, const char *suffix, struct ob_err *err)
 {
 	char name[OB_IDENT_SIZE + 32];
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_object, &stmt, err);
+	int r = lite_prepare(s, LITE_object, &stmt, err);
 
 	if (r < 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "%s_%s", s->base.layout->table[OB_TABLE_outbox], suffix);
-	ob_sqlite_bind_text(stmt, ":name", name);
-	r = ob_sqlite_step(s, OB_SQLITE_object, err);
-	ob_sqlite_reset(s, OB_SQLITE_object);
+	lite_bind_text(stmt, ":name", name);
+	r = lite_step(s, LITE_object, err);
+	lite_reset(s, LITE_object);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 			  "index '%s' is missing: run `outbox setup`", name);
 }
 
-static int check_found(struct ob_sqlite *s, const struct found *found, struct ob_err *err)
+static int check_found(struct lite_store *s, const struct found *found, struct ob_err *err)
 {
-	static const char *const indexes[] = { "uniq_id",    "ready",	  "keys",
-					       "exceptions", "published", "claims" };
-	const char *path = ob_sqlite_path(s->base.url);
+	static const char *const indexes[] = { "uniq_id",    "ready",    "keys",
+					       "exceptions", "finished", "claims" };
+	const char *path = lite_path(s->base.url);
 
 	if (found->any && !found->table[OB_TABLE_meta]) {
 		/* Say which column is missing, when one is: that tells most. */
 		int r = check_columns(s, found, err);
-		return r < 0 ? r :
-			       ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+		return r < 0 ? r
+			     : ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 					  "%s: table '%s' is missing beside its companions: they "
 					  "were not made by `outbox setup`; choose another table "
 					  "name in the layout",
@@ -258,18 +259,18 @@ static int check_found(struct ob_sqlite *s, const struct found *found, struct ob
 	return r;
 }
 
-int ob_sqlite_check(struct ob_store *store, struct ob_err *err)
+int lite_check(struct ob_store *store, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
 	struct found found;
-	int r = ob_sqlite_begin_read(s, err);
+	int r = lite_begin_read(s, err);
 
 	if (r < 0)
 		return r;
 	r = look(s, &found, err);
 	if (r == 0)
 		r = check_found(s, &found, err);
-	return ob_sqlite_end_read(s, r, err);
+	return lite_end_read(s, r, err);
 }
 
 /* ---- setup ----------------------------------------------------------- */
@@ -286,7 +287,7 @@ static int expand(const struct ob_layout *layout, const char *tmpl, int64_t part
 	return ob_sqltmpl_expand(out, tmpl, layout, '"', numbers, err);
 }
 
-static int run_script(struct ob_sqlite *s, const char *tmpl, int64_t partition_count,
+static int run_script(struct lite_store *s, const char *tmpl, int64_t partition_count,
 		      struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SCRIPT_MAX);
@@ -295,29 +296,29 @@ static int run_script(struct ob_sqlite *s, const char *tmpl, int64_t partition_c
 	if (r < 0)
 		return r;
 	int code = sqlite3_exec(s->db, ob_buf_str(&sql), NULL, NULL, NULL);
-	return code == SQLITE_OK ? 0 : ob_sqlite_err(s, code, "changing the schema", err);
+	return code == SQLITE_OK ? 0 : lite_err(s, code, "changing the schema", err);
 }
 
-static int set_meta(struct ob_sqlite *s, const char *name, int64_t value, struct ob_err *err)
+static int set_meta(struct lite_store *s, const char *name, int64_t value, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_meta_set, &stmt, err);
+	int r = lite_prepare(s, LITE_meta_set, &stmt, err);
 
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_text(stmt, ":name", name);
-	ob_sqlite_bind_int(stmt, ":value", value);
-	r = ob_sqlite_run(s, OB_SQLITE_meta_set, err);
+	lite_bind_text(stmt, ":name", name);
+	lite_bind_int(stmt, ":value", value);
+	r = lite_run(s, LITE_meta_set, err);
 	return r < 0 ? r : 0;
 }
 
-static int upgrade(struct ob_sqlite *s, const struct found *found, struct ob_err *err)
+static int upgrade(struct lite_store *s, const struct found *found, struct ob_err *err)
 {
 	for (int64_t v = found->version; v < OB_SCHEMA_VERSION; v++) {
 		if (v < 1 || !upgrades[v])
 			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 					  "%s: no way to upgrade from schema version %" PRId64,
-					  ob_sqlite_path(s->base.url), v);
+					  lite_path(s->base.url), v);
 		int r = run_script(s, upgrades[v], found->partition_count, err);
 		if (r < 0)
 			return r;
@@ -326,7 +327,7 @@ static int upgrade(struct ob_sqlite *s, const struct found *found, struct ob_err
 }
 
 /* Inside the write transaction, so that of two processes the second finds the work done. */
-static int setup(struct ob_sqlite *s, const struct ob_setup *setup, struct ob_setup_done *done,
+static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_setup_done *done,
 		 struct ob_err *err)
 {
 	struct found found;
@@ -353,42 +354,31 @@ static int setup(struct ob_sqlite *s, const struct ob_setup *setup, struct ob_se
 	return r;
 }
 
-static int check_count(uint32_t count, struct ob_err *err)
+int lite_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setup_done *ret_done,
+	       struct ob_err *err)
 {
-	if (count >= 1 && count <= OB_PARTITIONS_MAX)
-		return 0;
-	return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-			  "partition_count %" PRIu32 " is not from 1 to %d", count,
-			  OB_PARTITIONS_MAX);
-}
-
-int ob_sqlite_setup(struct ob_store *store, const struct ob_setup *wish,
-		    struct ob_setup_done *ret_done, struct ob_err *err)
-{
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
 	struct ob_setup_done done;
-	int r = check_count(wish->partition_count, err);
+	int r = lite_ready(s, true, err);
 
 	if (r == 0)
-		r = ob_sqlite_ready(s, true, err);
-	if (r == 0)
-		r = ob_sqlite_begin(s, err);
+		r = lite_begin(s, err);
 	if (r < 0)
 		return r;
-	r = ob_sqlite_end(s, setup(s, wish, &done, err), err);
+	r = lite_end(s, setup(s, wish, &done, err), err);
 	if (r < 0)
 		return r;
 	*ret_done = done;
 	return 0;
 }
 
-int ob_sqlite_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish,
-			struct ob_buf *out, struct ob_err *err)
+int lite_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, struct ob_buf *out,
+		   struct ob_err *err)
 {
 	static const char *const parts[] = { sql_sqlite_print_begin, sql_sqlite_tables,
 					     sql_sqlite_partition, sql_sqlite_indexes,
 					     sql_sqlite_print_end };
-	int r = check_count(wish->partition_count, err);
+	int r = 0;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = expand(layout, parts[i], wish->partition_count, out, err);
@@ -397,49 +387,54 @@ int ob_sqlite_setup_sql(const struct ob_layout *layout, const struct ob_setup *w
 
 /* ---- resize ---------------------------------------------------------- */
 
-static int refuse_leased(struct ob_sqlite *s, struct ob_err *err)
+static int refuse_leased(struct lite_store *s, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_any_lease, &stmt, err);
+	int r = lite_prepare(s, LITE_any_lease, &stmt, err);
 
 	if (r < 0)
 		return r;
-	ob_sqlite_bind_int(stmt, ":now", ob_sqlite_now(s));
-	r = ob_sqlite_step(s, OB_SQLITE_any_lease, err);
+	lite_bind_int(stmt, ":now", lite_now(s));
+	r = lite_step(s, LITE_any_lease, err);
 	if (r < 0)
 		return r;
 	bool leased = sqlite3_column_int(stmt, 0);
-	ob_sqlite_reset(s, OB_SQLITE_any_lease);
-	return !leased ? 0 :
-			 ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,
+	lite_reset(s, LITE_any_lease);
+	return !leased ? 0
+		       : ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,
 				    "partitions are leased: stop the relays of this store first");
 }
 
-static int resize(struct ob_sqlite *s, uint32_t count, struct ob_err *err)
+static int resize(struct lite_store *s, uint32_t count, struct ob_err *err)
 {
-	int64_t now_count;
+	static const enum lite_id last[] = { LITE_free_leases, LITE_release_moved };
+	sqlite3_stmt *stmt;
 	int r = refuse_leased(s, err);
 
 	if (r == 0)
-		r = ob_sqlite_meta(s, "partition_count", &now_count, err);
-	if (r < 0 || now_count == count)
-		return r;
-	r = run_script(s, sql_sqlite_unpartition, count, err);
+		r = run_script(s, sql_sqlite_unpartition, count, err);
 	if (r == 0)
 		r = run_script(s, sql_sqlite_partition, count, err);
 	if (r == 0)
 		r = run_script(s, sql_sqlite_indexes, count, err);
-	return r < 0 ? r : set_meta(s, "partition_count", count, err);
+	if (r == 0)
+		r = set_meta(s, "partition_count", count, err);
+	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]) && r >= 0; i++) {
+		r = lite_prepare(s, last[i], &stmt, err);
+		if (r < 0)
+			break;
+		lite_bind_int(stmt, ":now", lite_now(s));
+		r = lite_run(s, last[i], err);
+	}
+	return r < 0 ? r : 0;
 }
 
-int ob_sqlite_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *err)
+int lite_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
-	int r = check_count(partition_count, err);
+	struct lite_store *s = (struct lite_store *)store;
+	int r = lite_begin(s, err);
 
-	if (r == 0)
-		r = ob_sqlite_begin(s, err);
 	if (r < 0)
 		return r;
-	return ob_sqlite_end(s, resize(s, partition_count, err), err);
+	return lite_end(s, resize(s, partition_count, err), err);
 }

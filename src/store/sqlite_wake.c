@@ -11,19 +11,19 @@
 
 enum { WATCH_PATH_MAX = 4096 };
 
-static int add_watch(struct ob_sqlite *s, const char *path, uint32_t mask)
+static int add_watch(struct lite_store *s, const char *path, uint32_t mask)
 {
 	return inotify_add_watch(s->watch_fd, path, mask);
 }
 
-static void drop_watch(struct ob_sqlite *s, int *watch)
+static void drop_watch(struct lite_store *s, int *watch)
 {
 	if (*watch >= 0)
 		(void)inotify_rm_watch(s->watch_fd, *watch);
 	*watch = -1;
 }
 
-void ob_sqlite_watch(struct ob_sqlite *s)
+void lite_watch(struct lite_store *s)
 {
 	char path[WATCH_PATH_MAX];
 
@@ -43,20 +43,20 @@ void ob_sqlite_watch(struct ob_sqlite *s)
 	s->watch_dir = add_watch(s, slash ? path : ".", IN_CREATE | IN_MOVED_TO);
 }
 
-int ob_sqlite_wake_fd(struct ob_store *store)
+int lite_wake_fd(struct ob_store *store)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
 
 	if (!s->watching) {
 		s->watching = true;
 		s->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-		ob_sqlite_watch(s);
+		lite_watch(s);
 	}
 	return s->watch_fd;
 }
 
 /* Empty the fd; true when the watch itself must be renewed. */
-static bool drain(const struct ob_sqlite *s)
+static bool drain(const struct lite_store *s)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool renew = false;
@@ -74,33 +74,33 @@ static bool drain(const struct ob_sqlite *s)
 	return renew;
 }
 
-int ob_sqlite_data_version(struct ob_sqlite *s, int64_t *ret_version, struct ob_err *err)
+int lite_data_version(struct lite_store *s, int64_t *ret_version, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ob_sqlite_prepare(s, OB_SQLITE_data_version, &stmt, err);
+	int r = lite_prepare(s, LITE_data_version, &stmt, err);
 
 	if (r == 0)
-		r = ob_sqlite_step(s, OB_SQLITE_data_version, err);
+		r = lite_step(s, LITE_data_version, err);
 	if (r < 0)
 		return r;
 	*ret_version = sqlite3_column_int64(stmt, 0);
-	ob_sqlite_reset(s, OB_SQLITE_data_version);
+	lite_reset(s, LITE_data_version);
 	return 0;
 }
 
-int ob_sqlite_wake_check(struct ob_store *store, bool *ret_news, struct ob_err *err)
+int lite_wake_check(struct ob_store *store, bool *ret_news, struct ob_err *err)
 {
-	struct ob_sqlite *s = (struct ob_sqlite *)store;
+	struct lite_store *s = (struct lite_store *)store;
 	int64_t version;
 
 	/* First empty the fd, then look: what is written in between makes it readable again. */
 	bool renew = drain(s);
-	int r = ob_sqlite_ready(s, false, err);
+	int r = lite_ready(s, false, err);
 	if (r < 0)
 		return r;
 	if (renew)
-		ob_sqlite_watch(s);
-	r = ob_sqlite_data_version(s, &version, err);
+		lite_watch(s);
+	r = lite_data_version(s, &version, err);
 	if (r < 0)
 		return r;
 	*ret_news = version != s->data_version;
