@@ -257,8 +257,8 @@ OB_TEST(a_child_never_repeats_its_parents_ids_and_goes_on_behind_them)
 			all[f][i] = ob_uuid_new();
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_int_eq(status, 0);
-		ck_assert_int_eq(read(fds[0], all[f] + FORK_IDS, FORK_IDS * sizeof(last)),
-				 FORK_IDS * (int)sizeof(last));
+		ssize_t n = read(fds[0], all[f] + FORK_IDS, FORK_IDS * sizeof(last));
+		ck_assert_int_eq(n, (ssize_t)(FORK_IDS * sizeof(last)));
 		for (int i = 0; i < 2 * FORK_IDS; i++)
 			ck_assert_int_lt(order(&last, &all[f][i]), 0);
 		(void)close(fds[0]);
