@@ -78,10 +78,10 @@ struct outbox_error {
 };
 
 /* Bounds. Characters are Unicode code points. */
-#define OUTBOX_TEXT_MAX    255                 /* characters of a text field */
-#define OUTBOX_PAYLOAD_MAX (32u * 1024 * 1024) /* bytes of a payload, headers or snapshot */
-#define OUTBOX_BATCH_MAX   1000000u            /* messages of one call */
-#define OUTBOX_DELAY_MAX   3155760000000u      /* delay_ms: a hundred years */
+#define OUTBOX_TEXT_MAX    255            /* characters of a text field */
+#define OUTBOX_PAYLOAD_MAX 33554432u      /* bytes of a payload, headers or snapshot: 32 MiB */
+#define OUTBOX_BATCH_MAX   1000000u       /* messages of one call */
+#define OUTBOX_DELAY_MAX   3155760000000u /* delay_ms: a hundred years */
 
 /* Flags of a message. */
 #define OUTBOX_TOMBSTONE 0x1u /* there is no payload on purpose: a NULL body is sent */
