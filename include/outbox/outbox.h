@@ -24,7 +24,7 @@ extern "C" {
 
 #define OUTBOX_VERSION "0.1.0"
 
-/* One list: the enum, outbox_strerror() and the manual page come from it. */
+/* One list: the enum, outbox_strerror() and outbox_status_name() come from it. */
 #define OUTBOX_STATUS_MAP(X) \
 	X(OK, 0, "success") \
 	X(EINVAL, -1, "invalid argument") \
