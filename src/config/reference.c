@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The reference page: the tables as Markdown. */
+#include "config/sections.h"
+
+static const char intro[] =
+	"<!-- Made from the option tables by gen-reference. Change the tables, not this page. -->\n"
+	"\n"
+	"# Configuration\n"
+	"\n"
+	"The configuration is one YAML file, by default `outbox.yaml`; another is named with "
+	"`-c`.\n"
+	"`outbox init` writes a commented one, `outbox config check` lists everything that is "
+	"wrong "
+	"with it,\neach as `file:line:col: what`.\n"
+	"\n"
+	"- **Durations** are written `250ms`, `15s`, `5m`, `168h` or `7d`; a bare number is "
+	"milliseconds.\n"
+	"- **Sizes** are written `512`, `64KB`, `16MB` or `1GB`, in powers of 1024.\n"
+	"- **Secrets** need not stand in the file: in every value `${NAME}` is replaced by an "
+	"environment\n  variable and `${file:PATH}` by the content of a file without its last "
+	"newline. A variable that is\n  not set is an error. `$${` stands for a plain `${`. Paths "
+	"start at the working directory.\n"
+	"- **Unknown and duplicate keys** are errors. Anchors, aliases, merge keys and tags are "
+	"not "
+	"supported.\n"
+	"- **Limits**: 1 MB, 32 levels, 20000 keys and values, 1000 stores, sinks and relays "
+	"each.\n"
+	"- Keys marked with ↻ are taken over by a reload (`SIGHUP`); the others need a restart.\n";
+
+static const struct {
+	const char *name;
+	bool optional;
+} columns[] = {
+#define X(name, optional) { #name, optional },
+	OB_COLUMN_MAP(X)
+#undef X
+};
+
+/* A '|' would end the cell. */
+static void add_cell(struct ob_buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '|')
+			ob_buf_addc(out, '\\');
+		ob_buf_addc(out, *text);
+	}
+}
+
+static void add_row(struct ob_buf *out, const struct ob_opt *opt)
+{
+	char what[256];
+
+	ob_opt_describe(opt, what, sizeof(what));
+	ob_buf_addf(out, "| `%s`%s | ", opt->name, opt->flags & OB_OPT_RELOAD ? " ↻" : "");
+	add_cell(out, what);
+	if (opt->flags & OB_OPT_REQUIRED) {
+		ob_buf_adds(out, " | *required* | ");
+	} else if (opt->dflt && *opt->dflt) {
+		ob_buf_adds(out, " | `");
+		add_cell(out, opt->dflt);
+		ob_buf_adds(out, "` | ");
+	} else {
+		ob_buf_adds(out, " | | ");
+	}
+	add_cell(out, opt->help ? opt->help : "");
+	ob_buf_adds(out, " |\n");
+}
+
+static void add_table(struct ob_buf *out, const struct ob_opt *opts)
+{
+	if (!opts || !opts->name)
+		return;
+	ob_buf_adds(out, "\n| key | value | default | meaning |\n|---|---|---|---|\n");
+	for (const struct ob_opt *opt = opts; opt->name; opt++)
+		add_row(out, opt);
+}
+
+static void add_backend(struct ob_buf *out, const char *kind, const char *name, const char *help,
+			const struct ob_opt *opts)
+{
+	ob_buf_addf(out, "\n### The %s `%s`\n\n%s\n", name, kind, help ? help : "");
+	add_table(out, opts);
+}
+
+static void add_stores(struct ob_buf *out, const struct ob_section *section)
+{
+	add_table(out, section->opts);
+	ob_buf_adds(out, "\n```yaml\nstores:\n  main: { url: \"sqlite:outbox.db\" }\n```\n");
+	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++)
+		add_backend(out, b->name, "store", b->help, b->ops ? b->ops->opts : NULL);
+}
+
+static void add_sinks(struct ob_buf *out, const struct ob_section *section)
+{
+	add_table(out, section->opts);
+	ob_buf_adds(out,
+		    "\n```yaml\nsinks:\n  out: { type: file, path: \"outbox.ndjson\" }\n```\n");
+	for (const struct ob_sink_backend *b = ob_sink_backends; b->name; b++)
+		add_backend(out, b->name, "sink", b->help, b->ops ? b->ops->opts : NULL);
+}
+
+static void add_relays(struct ob_buf *out)
+{
+	ob_buf_adds(out,
+		    "\nWithout `relays`, one store and one sink make one relay named `default`."
+		    " Names are unique.\n");
+	add_table(out, ob_relay_section.opts);
+	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
+		ob_buf_addf(out, "\n### `%s` of a relay\n\n%s\n", s->name, s->help);
+		add_table(out, s->opts);
+		if (s->opts == ob_relay_route_opts) {
+			ob_buf_adds(out, "\nFields of a destination:");
+			for (size_t i = 0; ob_route_fields[i]; i++)
+				ob_buf_addf(out, "%s `{%s}`", i ? "," : "", ob_route_fields[i]);
+			ob_buf_adds(out, ".\n");
+		}
+	}
+	ob_buf_adds(out,
+		    "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "
+		    "is good),\n`heartbeat_ttl` longer than `lease_renew`, `max_backoff` not "
+		    "shorter than `base_delay`; with\n`leasing: { enabled: false }` the "
+		    "`ordering` must be `none`.\n");
+}
+
+static void add_columns(struct ob_buf *out, const struct ob_section *section)
+{
+	ob_buf_addf(out,
+		    "\n### `%s` of the layout\n\n%s\n\n```yaml\nlayout:\n  columns:\n"
+		    "    event_type: kind\n    causation_id: ~\n```\n",
+		    section->name, section->help);
+	ob_buf_adds(out, "\n| column | may be switched off |\n|---|---|\n");
+	for (size_t i = 0; i < OB_COL_COUNT; i++)
+		ob_buf_addf(out, "| `%s` | %s |\n", columns[i].name,
+			    columns[i].optional ? "yes" : "no");
+}
+
+void ob_config_reference(struct ob_buf *out)
+{
+	ob_buf_adds(out, intro);
+	for (const struct ob_section *s = ob_config_section.sections; s->name; s++) {
+		ob_buf_addf(out, "\n## `%s`\n\n%s\n", s->name, s->help);
+		if (s->read == ob_read_stores)
+			add_stores(out, s);
+		else if (s->read == ob_read_sinks)
+			add_sinks(out, s);
+		else if (s->read == ob_read_relays)
+			add_relays(out);
+		else
+			add_table(out, s->opts);
+		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++)
+			add_columns(out, sub);
+	}
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Every key of a relay: one row each. */
+#include "config/sections.h"
+
+#define DRAFT(member) offsetof(struct ob_relay_draft, member)
+#define RELAY(member) offsetof(struct ob_relay_draft, relay.member)
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+
+static const char *const ordering_names[] = { "key", "partition", "none", NULL };
+static const char *const after_publish_names[] = { "keep", "delete", NULL };
+static const char *const on_dead_names[] = { "release", "hold", NULL };
+
+const char *const ob_route_fields[] = {
+	"aggregate_type", "aggregate_id", "event_type", "revision", "partition_key", "target", NULL,
+};
+
+const struct ob_opt ob_relay_opts[] = {
+	{
+		.name = "name",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(name),
+		.dflt = "default",
+		.help = "Delivers the messages whose target is this name.",
+	},
+	{
+		.name = "store",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(store),
+		.help = "Where messages come from; may be left out when there is only one.",
+	},
+	{
+		.name = "sink",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(sink),
+		.help = "Where messages go; may be left out when there is only one.",
+	},
+	{
+		.name = "workers",
+		.type = OB_OPT_U32,
+		.offset = RELAY(workers),
+		.dflt = "1",
+		.min = 1,
+		.max = 256,
+		.help = "Threads, each with connections of its own.",
+	},
+	{
+		.name = "ordering",
+		.type = OB_OPT_ENUM,
+		.offset = RELAY(ordering),
+		.dflt = "key",
+		.choices = ordering_names,
+		.help = "What a failing message holds back.",
+	},
+	{
+		.name = "batch_size",
+		.type = OB_OPT_U32,
+		.offset = RELAY(batch_size),
+		.dflt = "500",
+		.min = 1,
+		.max = 10000,
+		.flags = OB_OPT_RELOAD,
+		.help = "Most messages of one fetch.",
+	},
+	{
+		.name = "batch_bytes",
+		.type = OB_OPT_SIZE,
+		.offset = RELAY(batch_bytes),
+		.dflt = "8MB",
+		.min = 1 << 10,
+		.max = 1 << 30,
+		.flags = OB_OPT_RELOAD,
+		.help = "Most payload of one fetch; one message always fits.",
+	},
+	{
+		.name = "idle_backoff_ms",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(idle_backoff_ms),
+		.dflt = "1000",
+		.min = 10,
+		.max = HOUR,
+		.flags = OB_OPT_RELOAD,
+		.help = "Longest wait between two looks when there is no work.",
+	},
+	{
+		.name = "shutdown_timeout",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(shutdown_timeout_ms),
+		.dflt = "10s",
+		.min = 0,
+		.max = HOUR,
+		.flags = OB_OPT_RELOAD,
+		.help = "Time for messages in flight to be confirmed at a stop.",
+	},
+	{
+		.name = "after_publish",
+		.type = OB_OPT_ENUM,
+		.offset = RELAY(after_publish),
+		.dflt = "keep",
+		.choices = after_publish_names,
+		.help = "What becomes of a published row.",
+	},
+	{
+		.name = "on_dead",
+		.type = OB_OPT_ENUM,
+		.offset = RELAY(on_dead),
+		.dflt = "release",
+		.choices = on_dead_names,
+		.help = "Whether a dead message lets its key go on.",
+	},
+	{
+		.name = "claim_ttl",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(claim_ttl_ms),
+		.dflt = "60s",
+		.min = SECOND,
+		.max = DAY,
+		.help = "Without leasing: how long a claimed row stays claimed.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_opt leasing_opts[] = {
+	{
+		.name = "enabled",
+		.type = OB_OPT_BOOL,
+		.offset = RELAY(leasing.enabled),
+		.dflt = "true",
+		.help = "Workers own partitions; else they claim rows, without order.",
+	},
+	{
+		.name = "partition_count",
+		.type = OB_OPT_U32,
+		.offset = RELAY(leasing.partition_count),
+		.dflt = "16",
+		.min = 1,
+		.max = OB_PARTITIONS_MAX,
+		.help = "Partitions of a new outbox; the most workers that can share it.",
+	},
+	{
+		.name = "lease_ttl",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(leasing.lease_ttl_ms),
+		.dflt = "15s",
+		.min = SECOND,
+		.max = HOUR,
+		.help = "How long a silent worker keeps its partitions.",
+	},
+	{
+		.name = "lease_renew",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(leasing.lease_renew_ms),
+		.dflt = "5s",
+		.min = 100,
+		.max = HOUR,
+		.help = "How often leases are renewed: a third of lease_ttl is good.",
+	},
+	{
+		.name = "heartbeat_ttl",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(leasing.heartbeat_ttl_ms),
+		.dflt = "20s",
+		.min = SECOND,
+		.max = DAY,
+		.help = "How long a silent worker counts as alive.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_opt retry_opts[] = {
+	{
+		.name = "max_attempts",
+		.type = OB_OPT_U32,
+		.offset = RELAY(retry.max_attempts),
+		.dflt = "8",
+		.min = 1,
+		.max = 1000,
+		.flags = OB_OPT_RELOAD,
+		.help = "Attempts before a message is dead; an outage costs none.",
+	},
+	{
+		.name = "base_delay",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(retry.base_delay_ms),
+		.dflt = "5s",
+		.min = 1,
+		.max = DAY,
+		.flags = OB_OPT_RELOAD,
+		.help = "Wait after the first failed attempt.",
+	},
+	{
+		.name = "multiplier",
+		.type = OB_OPT_DOUBLE,
+		.offset = RELAY(retry.multiplier),
+		.dflt = "2",
+		.min = 1,
+		.max = 100,
+		.flags = OB_OPT_RELOAD,
+		.help = "Each further wait is this many times the one before.",
+	},
+	{
+		.name = "max_backoff",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(retry.max_backoff_ms),
+		.dflt = "1h",
+		.min = 1,
+		.max = INT64_C(30) * DAY,
+		.flags = OB_OPT_RELOAD,
+		.help = "Longest wait between two attempts.",
+	},
+	{
+		.name = "jitter",
+		.type = OB_OPT_DOUBLE,
+		.offset = RELAY(retry.jitter),
+		.dflt = "0.25",
+		.min = 0,
+		.max = 1,
+		.flags = OB_OPT_RELOAD,
+		.help = "Part of a wait that is random, up and down.",
+	},
+	OB_OPT_END,
+};
+
+const struct ob_opt ob_relay_route_opts[] = {
+	{
+		.name = "destination",
+		.type = OB_OPT_STR,
+		.offset = RELAY(route.destination),
+		.dflt = "{aggregate_type}",
+		.flags = OB_OPT_RELOAD,
+		.help = "Topic, stream or subject; fields such as {event_type}.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_opt cleanup_opts[] = {
+	{
+		.name = "published_after",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(cleanup.published_after_ms),
+		.dflt = "168h",
+		.min = SECOND,
+		.max = INT64_C(3650) * DAY,
+		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.help = "Age at which published rows are deleted.",
+	},
+	{
+		.name = "dead_after",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(cleanup.dead_after_ms),
+		.dflt = "never",
+		.min = SECOND,
+		.max = INT64_C(3650) * DAY,
+		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.help = "Age at which dead rows are deleted.",
+	},
+	{
+		.name = "every",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RELAY(cleanup.every_ms),
+		.dflt = "1h",
+		.min = SECOND,
+		.max = INT64_C(7) * DAY,
+		.flags = OB_OPT_RELOAD,
+		.help = "How often the relay looks for rows to delete.",
+	},
+	{
+		.name = "batch",
+		.type = OB_OPT_U32,
+		.offset = RELAY(cleanup.batch),
+		.dflt = "5000",
+		.min = 1,
+		.max = 100000,
+		.flags = OB_OPT_RELOAD,
+		.help = "Rows deleted in one transaction.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_section relay_sections[] = {
+	{
+		.name = "leasing",
+		.opts = leasing_opts,
+		.help = "How several workers and processes share the work.",
+	},
+	{
+		.name = "retry",
+		.opts = retry_opts,
+		.help = "When a failed message is tried again.",
+	},
+	{
+		.name = "route",
+		.opts = ob_relay_route_opts,
+		.help = "Where in the sink a message goes.",
+	},
+	{
+		.name = "cleanup",
+		.opts = cleanup_opts,
+		.help = "How long settled rows stay in the table.",
+	},
+	OB_SECTION_END,
+};
+
+const struct ob_section ob_relay_section = {
+	.name = "relays",
+	.opts = ob_relay_opts,
+	.sections = relay_sections,
+	.help = "Which store is delivered to which sink, and how.",
+};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading relays: and giving every relay its store and its sink. */
+#include "config/sections.h"
+
+#include <stdio.h>
+
+_Static_assert(offsetof(struct ob_relay_draft, relay) == 0, "the tables serve both structs");
+
+struct names {
+	const char *what; /* "store" */
+	const char **list;
+	size_t count;
+};
+
+/* The relays' only view of stores and sinks while they are resolved. */
+struct resolver {
+	struct names stores, sinks;
+};
+
+static bool gather(struct ob_walk *walk, const struct ob_config *config, struct resolver *r)
+{
+	r->stores = (struct names){ .what = "store", .count = config->store_count };
+	r->sinks = (struct names){ .what = "sink", .count = config->sink_count };
+	r->stores.list = ob_arena_alloc(walk->arena, config->store_count * sizeof(char *));
+	r->sinks.list = ob_arena_alloc(walk->arena, config->sink_count * sizeof(char *));
+	if (!r->stores.list || !r->sinks.list) {
+		walk->failed = true;
+		return false;
+	}
+	for (size_t i = 0; i < config->store_count; i++)
+		r->stores.list[i] = config->stores[i].name;
+	for (size_t i = 0; i < config->sink_count; i++)
+		r->sinks.list[i] = config->sinks[i].name;
+	return true;
+}
+
+/* The index of the name, of the only one when none is given, or -1 and reported. */
+static int resolve(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
+		   const struct names *names, const char *name)
+{
+	struct ob_yaml *value = ob_yaml_get(node, names->what);
+
+	if (value && (value->faulty || !name))
+		return -1;
+	for (size_t i = 0; i < names->count; i++) {
+		if (name ? strcmp(names->list[i], name) == 0 : names->count == 1)
+			return (int)i;
+	}
+	if (name) {
+		const char *hint = ob_suggest(name, names->list, names->count);
+
+		ob_walk_fault(walk, value, "%s.%s: no %s '%.80s' in '%ss'%s%s%s", path, names->what,
+			      names->what, name, names->what, hint ? "; did you mean '" : "",
+			      hint ? hint : "", hint ? "'?" : "");
+	} else if (names->count) {
+		ob_diags_add(&walk->diags, ob_walk_place(node),
+			     "%s needs '%s': there are %zu to choose from", path, names->what,
+			     names->count);
+	} else {
+		ob_diags_add(&walk->diags, ob_walk_place(node), "%s has no %s: '%ss' is empty",
+			     path, names->what, names->what);
+	}
+	return -1;
+}
+
+static bool has_control(const char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	}
+	return false;
+}
+
+static size_t characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void check_name(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		       const struct ob_config *config, const char *name)
+{
+	struct ob_yaml *value = ob_yaml_get(node, "name");
+
+	if (value && value->faulty)
+		return;
+	if (value && (!*name || characters(name) > OUTBOX_TEXT_MAX || has_control(name))) {
+		ob_walk_fault(walk, value, "%s.name: must be 1 to %d characters on one line", path,
+			      OUTBOX_TEXT_MAX);
+		return;
+	}
+	for (size_t i = 0; i < config->relay_count; i++) {
+		if (config->relays[i].name && strcmp(config->relays[i].name, name) == 0)
+			ob_diags_add(&walk->diags, value ? value->at : ob_walk_place(node),
+				     "%s: relays[%zu] has the name '%.80s' already%s", path, i,
+				     name, value ? "" : "; give this one a name");
+	}
+}
+
+/* Fill the next free relay. `node` NULL: all defaults. */
+static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		       const struct resolver *resolver, struct ob_config *config)
+{
+	struct ob_relay_draft draft = { 0 };
+	struct ob_err err = OB_ERR_INIT;
+
+	if (ob_section_defaults(&ob_relay_section, &draft, &err) < 0) {
+		walk->failed = true;
+	} else {
+		ob_walk_fill(walk, node, path, &ob_relay_section, &draft);
+		check_name(walk, node, path, config, draft.name);
+		/* Without any store that is the fault already reported. */
+		int store = resolver->stores.count
+				    ? resolve(walk, node, path, &resolver->stores, draft.store)
+				    : -1;
+		int sink = resolve(walk, node, path, &resolver->sinks, draft.sink);
+		draft.relay.store = store < 0 ? NULL : &config->stores[store];
+		draft.relay.sink = sink < 0 ? NULL : &config->sinks[sink];
+		draft.relay.name = ob_arena_strdup(walk->arena, draft.name);
+		walk->failed |= !draft.relay.name;
+		ob_relay_check(walk, node, path, &draft.relay);
+	}
+	ob_opt_free(ob_relay_opts, &draft);
+	config->relays[config->relay_count++] = draft.relay;
+}
+
+static bool is_list(struct ob_walk *walk, struct ob_yaml *node, const char *path)
+{
+	if (node->kind == OB_YAML_LIST)
+		return ob_walk_few_enough(walk, node, path);
+	ob_walk_fault(walk, node, "%s expects a list, not %s; begin each relay with '- '", path,
+		      ob_yaml_kind_name(node));
+	return false;
+}
+
+void ob_read_relays(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		    const struct ob_section *section, void *base)
+{
+	struct ob_config *config = base;
+	struct resolver resolver;
+	size_t index = 0;
+	bool given = node && !ob_yaml_is_null(node);
+
+	(void)section;
+	if (given ? !is_list(walk, node, path)
+		  : config->store_count != 1 || config->sink_count != 1)
+		return;
+	config->relays =
+		ob_arena_alloc(walk->arena, (given ? node->count : 1) * sizeof(*config->relays));
+	if (!config->relays || !gather(walk, config, &resolver)) {
+		walk->failed = true;
+		return;
+	}
+	if (!given) {
+		read_relay(walk, NULL, "relays[0]", &resolver, config);
+		return;
+	}
+	for (struct ob_yaml *item = node->first; item; item = item->next, index++) {
+		char full[OB_PATH_SIZE];
+
+		(void)snprintf(full, sizeof(full), "%s[%zu]", path, index);
+		if (item->kind == OB_YAML_MAPPING || ob_yaml_is_null(item))
+			read_relay(walk, item, full, &resolver, config);
+		else
+			(void)ob_walk_is_mapping(walk, item, full); /* reports it */
+	}
+}

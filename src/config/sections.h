@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The sections of a configuration file, and the tables behind them. Inside config/ only. */
+#ifndef OB_CONFIG_SECTIONS_H
+#define OB_CONFIG_SECTIONS_H
+
+#include "config/config.h"
+#include "config/walk.h"
+
+/* A relay while its names are not resolved. */
+struct ob_relay_draft {
+	struct ob_config_relay relay;
+	char *name, *store, *sink;
+};
+
+struct ob_store_draft {
+	char *url;
+};
+
+struct ob_sink_draft {
+	char *type;
+};
+
+struct ob_layout_draft {
+	char *table;
+	int id_type, payload_type; /* 0: uuid, json */
+	bool validate_payload, validate_headers;
+	struct ob_layout *layout; /* the columns go there directly */
+};
+
+/* The whole file, into a struct ob_config. */
+extern const struct ob_section ob_config_section;
+/* One entry of relays:, into a struct ob_relay_draft. */
+extern const struct ob_section ob_relay_section;
+
+extern const struct ob_opt ob_store_entry_opts[]; /* struct ob_store_draft */
+extern const struct ob_opt ob_sink_entry_opts[];  /* struct ob_sink_draft */
+extern const struct ob_opt ob_relay_opts[];       /* struct ob_relay_draft */
+extern const struct ob_opt ob_relay_route_opts[]; /* struct ob_config_relay */
+extern const struct ob_opt ob_layout_opts[];      /* struct ob_layout_draft */
+
+/* The readers of the sections that are more than options; base is the struct ob_config. */
+ob_section_read_fn ob_read_stores;
+ob_section_read_fn ob_read_sinks;
+ob_section_read_fn ob_read_relays;
+ob_section_read_fn ob_read_layout;
+ob_section_read_fn ob_read_columns; /* base: struct ob_layout_draft */
+
+/* Checks of one relay that need more than one value. */
+void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		    const struct ob_config_relay *relay);
+
+/* The backend of a whole URL; no message holds more of it than the scheme. */
+int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_backend,
+			   struct ob_err *err);
+
+#endif

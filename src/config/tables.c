@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The file as a whole: its sections, and the keys of the small ones. */
+#include "config/sections.h"
+
+static const char *const level_names[] = { "error", "warn", "info", "debug", NULL };
+static const char *const format_names[] = { "auto", "logfmt", "json", NULL };
+static const char *const id_type_names[] = { "uuid", "string", NULL };
+static const char *const payload_type_names[] = { "json", "binary", NULL };
+
+/* The names are written in the order of the enums. */
+_Static_assert(OB_LOG_ERROR == 0 && OB_LOG_WARN == 1 && OB_LOG_INFO == 2 && OB_LOG_DEBUG == 3,
+	       "level_names");
+_Static_assert(OB_LOG_AUTO == 0 && OB_LOG_LOGFMT == 1 && OB_LOG_JSON == 2, "format_names");
+_Static_assert(sizeof(enum ob_log_level) == sizeof(int) &&
+		       sizeof(enum ob_log_format) == sizeof(int),
+	       "an ENUM option is an int");
+
+const struct ob_opt ob_store_entry_opts[] = {
+	{
+		.name = "url",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct ob_store_draft, url),
+		.flags = OB_OPT_REQUIRED | OB_OPT_SECRET,
+		.help = "The database; its scheme names the backend.",
+	},
+	OB_OPT_END,
+};
+
+const struct ob_opt ob_sink_entry_opts[] = {
+	{
+		.name = "type",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct ob_sink_draft, type),
+		.flags = OB_OPT_REQUIRED,
+		.help = "The kind of sink.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_opt log_opts[] = {
+	{
+		.name = "level",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct ob_config, log_level),
+		.dflt = "info",
+		.choices = level_names,
+		.flags = OB_OPT_RELOAD,
+		.help = "The least that is logged.",
+	},
+	{
+		.name = "format",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct ob_config, log_format),
+		.dflt = "auto",
+		.choices = format_names,
+		.help = "How a line looks; auto suits the journal.",
+	},
+	OB_OPT_END,
+};
+
+const struct ob_opt ob_layout_opts[] = {
+	{
+		.name = "table",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct ob_layout_draft, table),
+		.dflt = "outbox",
+		.help = "The outbox table, name or schema.name; its companions follow.",
+	},
+	{
+		.name = "id_type",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct ob_layout_draft, id_type),
+		.dflt = "uuid",
+		.choices = id_type_names,
+		.help = "Whether the id column holds 16 bytes or text.",
+	},
+	{
+		.name = "payload_type",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct ob_layout_draft, payload_type),
+		.dflt = "json",
+		.choices = payload_type_names,
+		.help = "Whether the payload column holds JSON or bytes.",
+	},
+	{
+		.name = "validate_payload",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct ob_layout_draft, validate_payload),
+		.dflt = "true",
+		.help = "Check that a payload is JSON before it is stored.",
+	},
+	{
+		.name = "validate_headers",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct ob_layout_draft, validate_headers),
+		.dflt = "true",
+		.help = "Check that headers are a JSON object before they are stored.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_section layout_sections[] = {
+	{
+		.name = "columns",
+		.read = ob_read_columns,
+		.help = "Our column names and yours; ~ switches an optional one off.",
+	},
+	OB_SECTION_END,
+};
+
+static const struct ob_section sections[] = {
+	{
+		.name = "stores",
+		.opts = ob_store_entry_opts,
+		.read = ob_read_stores,
+		.help = "Databases with an outbox, each under a name of your choice.",
+	},
+	{
+		.name = "sinks",
+		.opts = ob_sink_entry_opts,
+		.read = ob_read_sinks,
+		.help = "Where messages can go, each under a name of your choice.",
+	},
+	{
+		.name = "relays",
+		.read = ob_read_relays,
+		.help = "A list: which store is delivered to which sink, and how.",
+	},
+	{
+		.name = "log",
+		.opts = log_opts,
+		.help = "What the relay writes to stderr.",
+	},
+	{
+		.name = "layout",
+		.opts = ob_layout_opts,
+		.sections = layout_sections,
+		.read = ob_read_layout,
+		.help = "The names in your database, when they are not ours.",
+	},
+	OB_SECTION_END,
+};
+
+const struct ob_section ob_config_section = { .name = "", .sections = sections };
