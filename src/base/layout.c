@@ -58,17 +58,18 @@ int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_er
 {
 	const char *dot = strchr(name, '.');
 	const char *base = dot ? dot + 1 : name;
-	size_t longest = sizeof("_partitions") - 1;
+	/* The longest suffix of a companion table or an index; a cut name might meet another. */
+	const int longest = OB_IDENT_MAX - (int)sizeof("_uniq_aggregate_sequence") + 1;
 
 	if (dot && !ob_ident_valid(name, (size_t)(dot - name)))
 		return bad_name("schema", name, err);
 	if (!ob_ident_valid(base, strlen(base)))
 		return bad_name("table", name, err);
-	if (strlen(base) + longest > OB_IDENT_MAX)
+	if (strlen(base) > (size_t)longest)
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-				  "table '%s' is too long: with '_partitions' it passes %d "
-				  "characters",
-				  base, OB_IDENT_MAX);
+				  "table '%s' is too long: use at most %d characters, so that the "
+				  "names made from it fit",
+				  base, longest);
 
 	(void)snprintf(layout->schema, OB_IDENT_SIZE, "%.*s", dot ? (int)(dot - name) : 0, name);
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {

@@ -96,6 +96,9 @@ static bool set_double(const struct ob_opt *opt, double *field, const char *valu
 	char *end;
 
 	range_of(opt, &min, &max);
+	/* strtod() would also take spaces, hex, "inf" and "nan". */
+	if (value[strspn(value, "0123456789.eE+-")])
+		return false;
 	errno = 0;
 	double v = strtod(value, &end);
 	if (errno || end == value || *end || !isfinite(v) || v < (double)min || v > (double)max)
@@ -172,9 +175,9 @@ static void print_number(const struct ob_opt *opt, int64_t value, char out[32])
 void ob_opt_describe(const struct ob_opt *opt, char *out, size_t size)
 {
 	static const char *const what[] = {
-		[OB_OPT_STR] = "a text",	[OB_OPT_BOOL] = "true or false",
-		[OB_OPT_U32] = "a number",	[OB_OPT_SIZE] = "a size (such as 64KB)",
-		[OB_OPT_DOUBLE] = "a number",	[OB_OPT_DURATION_MS] = "a duration (such as 15s)",
+		[OB_OPT_STR] = "a text",      [OB_OPT_BOOL] = "true or false",
+		[OB_OPT_U32] = "a number",    [OB_OPT_SIZE] = "a size (such as 64KB)",
+		[OB_OPT_DOUBLE] = "a number", [OB_OPT_DURATION_MS] = "a duration (such as 15s)",
 		[OB_OPT_ENUM] = "one of",
 	};
 	struct ob_buf b = OB_BUF_INIT(size - 1);

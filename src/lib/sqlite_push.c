@@ -108,22 +108,23 @@ static int expand(struct ob_buf *sql, const char *tmpl, const struct ob_layout *
 static int build_insert(const struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
 			struct ob_buf *sql, struct outbox_error *err)
 {
+	OB_CLEANUP(ob_buf_done) struct ob_buf row = OB_BUF_INIT(SQL_MAX);
 	struct ob_layout layout;
 
 	shape_layout(driver, shape, &layout);
 	int r = expand(sql, sql_sqlite_push_head, &layout, err);
-	size_t start = sql->len;
 	if (r == 0)
-		r = expand(sql, sql_sqlite_push_row, &layout, err);
-	size_t size = sql->len - start;
-	OB_AUTOFREE char *row = r == 0 ? strndup(sql->data + start, size) : NULL;
-	for (size_t i = 1; row && i < rows; i++) {
-		ob_buf_addc(sql, ',');
-		ob_buf_add(sql, (struct ob_str){ row, size });
+		r = expand(&row, sql_sqlite_push_row, &layout, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < rows; i++) {
+		if (i > 0)
+			ob_buf_addc(sql, ',');
+		ob_buf_add(sql, ob_buf_view(&row));
 	}
-	if (r == 0 && (!row || sql->failed))
+	if (sql->failed)
 		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-	return r;
+	return 0;
 }
 
 static int prepare_insert(struct ob_sqlite_driver *driver, size_t rows, unsigned shape,

@@ -134,25 +134,22 @@ static void add_payload(struct ob_buf *out, const struct ob_delivery *delivery)
 	}
 }
 
-static void add_headers(struct ob_buf *out, const struct ob_delivery *delivery)
+void ob_line_add_headers(struct ob_buf *out, const struct ob_delivery *delivery)
 {
 	struct ob_str stored = delivery->message->headers;
 
 	if (delivery->header_count > 0) {
-		ob_buf_add(out, OB_STR(",\"headers\":{"));
 		for (size_t i = 0; i < delivery->header_count; i++) {
-			if (i > 0)
-				ob_buf_addc(out, ',');
+			ob_buf_addc(out, i == 0 ? '{' : ',');
 			ob_json_add_string(out, delivery->headers[i].name);
 			ob_buf_addc(out, ':');
 			ob_json_add_string(out, delivery->headers[i].value);
 		}
 		ob_buf_addc(out, '}');
 	} else if (stored.p && ob_json_valid_object(stored, NULL)) {
-		ob_buf_add(out, OB_STR(",\"headers\":"));
 		add_json(out, stored);
-	} else {
-		add_text(out, OB_STR(",\"headers\":"), stored);
+	} else if (stored.p) {
+		ob_json_add_string(out, stored);
 	}
 }
 
@@ -176,7 +173,10 @@ static void add_line(struct ob_buf *out, const struct ob_delivery *delivery)
 	add_text(out, OB_STR(",\"causation_id\":"), m->causation_id);
 	add_time(out, OB_STR(",\"occurred_at\":"), m->occurred_at_us);
 	add_number(out, OB_STR(",\"priority\":"), m->priority);
-	add_headers(out, delivery);
+	if (delivery->header_count > 0 || m->headers.p) {
+		ob_buf_add(out, OB_STR(",\"headers\":"));
+		ob_line_add_headers(out, delivery);
+	}
 	add_payload(out, delivery);
 	ob_buf_add(out, OB_STR("}\n"));
 }

@@ -35,4 +35,7 @@ enum { OB_LINE_INPUT_MAX = 80 << 20 };
  */
 int ob_line_add(struct ob_buf *out, const struct ob_delivery *delivery, struct ob_err *err);
 
+/* Append the value of "headers" alone; nothing when there are none. */
+void ob_line_add_headers(struct ob_buf *out, const struct ob_delivery *delivery);
+
 #endif

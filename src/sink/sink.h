@@ -24,8 +24,9 @@ struct ob_header {
 };
 
 /*
- * A message, routed. Everything is borrowed and must stay unchanged until the
- * outcome is returned or reset() is called.
+ * A message, routed. The struct is read during send() alone; everything it points
+ * to is borrowed and must stay unchanged until the outcome is returned or reset()
+ * is called. A tag stands for one unconfirmed delivery at a time.
  */
 struct ob_delivery {
 	uint64_t tag; /* the caller's; comes back with the outcome */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* outbox version: what this binary is made of. */
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/jout.h"
+#include "config.h"
+
+#include <jansson.h>
+#if HAVE_SQLITE
+#include <sqlite3.h>
+#endif
+#include <stdio.h>
+#include <yaml.h>
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+struct library {
+	const char *name;
+	const char *(*version)(void);
+};
+
+static const struct library libraries[] = {
+	{ "jansson", jansson_version_str },
+	{ "libyaml", yaml_get_version_string },
+#if HAVE_SQLITE
+	{ "sqlite", sqlite3_libversion },
+#endif
+};
+
+struct feature {
+	const char *name;
+	bool on;
+};
+
+static const struct feature features[] = {
+	{ "assertions",
+#ifdef NDEBUG
+	  false
+#else
+	  true
+#endif
+	},
+	{ "fault_points", OB_FAULT_POINTS },
+};
+
+enum {
+	LIBRARY_COUNT = sizeof(libraries) / sizeof(libraries[0]),
+	FEATURE_COUNT = sizeof(features) / sizeof(features[0]),
+};
+
+static int print_json(void)
+{
+	struct ob_jout j = OB_JOUT_INIT;
+
+	ob_jout_begin(&j, NULL, '{');
+	ob_jout_text(&j, "version", ob_str(OUTBOX_VERSION));
+	ob_jout_text(&j, "compiler", ob_str(COMPILER));
+	ob_jout_begin(&j, "libraries", '{');
+	for (size_t i = 0; i < LIBRARY_COUNT; i++)
+		ob_jout_text(&j, libraries[i].name, ob_str(libraries[i].version()));
+	ob_jout_end(&j, '}');
+	ob_jout_begin(&j, "features", '{');
+	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++)
+		ob_jout_bool(&j, b->name, b->ops);
+	for (size_t i = 0; i < FEATURE_COUNT; i++)
+		ob_jout_bool(&j, features[i].name, features[i].on);
+	ob_jout_end(&j, '}');
+	ob_jout_end(&j, '}');
+	int r = ob_jout_print(&j);
+	ob_jout_done(&j);
+	return r;
+}
+
+static int version_run(struct ob_cli *cli, const void *args)
+{
+	(void)args;
+	if (cli->json)
+		return print_json();
+	printf("outbox %s\n", OUTBOX_VERSION);
+	printf("compiler   %s\n", COMPILER);
+	for (size_t i = 0; i < LIBRARY_COUNT; i++)
+		printf("%-10s %s\n", libraries[i].name, libraries[i].version());
+	for (size_t i = 0; i < FEATURE_COUNT; i++) {
+		if (features[i].on)
+			printf("%-10s %s\n", "with", features[i].name);
+	}
+	return OB_EXIT_OK;
+}
+
+const struct ob_cmd ob_cmd_version = {
+	.name = "version",
+	.group = OB_GROUP_PROGRAM,
+	.flags = OB_CMD_JSON,
+	.summary = "the version, the compiler, the libraries",
+	.description =
+		"Prints what this program is made of: its version, the compiler that made "
+		"it, and the versions of the libraries it runs with. Please put it into "
+		"reports of faults. With --json the object also says which stores and which "
+		"test helpers are built in.",
+	.run = version_run,
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Every command, each from its own file cmd_<name>.c. */
+#ifndef OB_CLI_COMMANDS_H
+#define OB_CLI_COMMANDS_H
+
+#include "cli/cmd.h"
+
+extern const struct ob_cmd ob_cmd_backends;
+extern const struct ob_cmd ob_cmd_completion;
+extern const struct ob_cmd ob_cmd_config_check;
+extern const struct ob_cmd ob_cmd_help;
+extern const struct ob_cmd ob_cmd_init;
+extern const struct ob_cmd ob_cmd_list;
+extern const struct ob_cmd ob_cmd_push;
+extern const struct ob_cmd ob_cmd_setup;
+extern const struct ob_cmd ob_cmd_show;
+extern const struct ob_cmd ob_cmd_status;
+extern const struct ob_cmd ob_cmd_version;
+
+#endif

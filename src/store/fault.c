@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* The fault decorator: passes every call on, and lets one of them fail. */
+#include "store/fault.h"
+
+#include <assert.h>
+
+struct fault_store {
+	struct ob_store base;
+	struct ob_store *inner;
+	struct ob_store_ops ops; /* ours, with the inner store's name and capabilities */
+	struct ob_store_fault_plan plan;
+	struct ob_store_fault_count count;
+};
+
+static const char *const op_names[] = {
+#define X(name) #name,
+	OB_STORE_FAULT_MAP(X)
+#undef X
+};
+
+static struct fault_store *fault_of(struct ob_store *store)
+{
+	return (struct fault_store *)store;
+}
+
+static struct ob_store *inner_of(struct ob_store *store)
+{
+	fault_of(store)->inner->writer_flags = store->writer_flags;
+	return fault_of(store)->inner;
+}
+
+/* Count a call; true when it is the one that fails. */
+static bool strikes(struct ob_store *store, enum ob_store_fault_op op)
+{
+	struct fault_store *fault = fault_of(store);
+
+	if (fault->plan.only && !(fault->plan.only & UINT32_C(1) << op))
+		return false;
+	if (++fault->count.calls != fault->plan.nth)
+		return false;
+	fault->count.fired = true;
+	fault->count.fired_in = op_names[op];
+	return true;
+}
+
+static bool before(const struct ob_store *store)
+{
+	return ((const struct fault_store *)store)->plan.mode == OB_FAULT_BEFORE;
+}
+
+static int strike(enum ob_store_fault_op op, struct ob_err *err)
+{
+	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN, "%s: injected fault", op_names[op]);
+}
+
+/*
+ * One call: `call` is the wrapped operation, whose results go to locals;
+ * `copy` hands them over on success. `strikes_` tells whether the reply will be lost.
+ */
+#define PASS(op, call, copy) \
+	do { \
+		bool strikes_ = strikes(store, OB_STORE_FAULT_##op); \
+		if (strikes_ && before(store)) \
+			return strike(OB_STORE_FAULT_##op, err); \
+		int r_ = call; \
+		if (r_ < 0) \
+			return r_; \
+		if (strikes_) \
+			return strike(OB_STORE_FAULT_##op, err); \
+		copy; \
+		return r_; \
+	} while (0)
+
+static int fault_open(struct ob_store *store, struct ob_err *err)
+{
+	(void)store;
+	(void)err;
+	return 0;
+}
+
+static void fault_close(struct ob_store *store)
+{
+	ob_store_free(fault_of(store)->inner);
+}
+
+static int fault_setup(struct ob_store *store, const struct ob_setup *setup,
+		       struct ob_setup_done *ret_done, struct ob_err *err)
+{
+	struct ob_setup_done done;
+
+	PASS(setup, ob_store_setup(inner_of(store), setup, &done, err), *ret_done = done);
+}
+
+static int fault_check(struct ob_store *store, struct ob_err *err)
+{
+	PASS(check, ob_store_check(inner_of(store), err), (void)0);
+}
+
+static int fault_tx_begin(struct ob_store *store, struct ob_err *err)
+{
+	PASS(tx_begin, ob_store_tx_begin(inner_of(store), err), (void)0);
+}
+
+static int fault_tx_push(struct ob_store *store, const struct outbox_message *messages,
+			 size_t count, struct outbox_id *ret_ids, size_t *ret_index,
+			 struct ob_err *err)
+{
+	PASS(tx_push,
+	     ob_store_tx_push(inner_of(store), messages, count, strikes_ ? NULL : ret_ids,
+			      ret_index, err),
+	     (void)0);
+}
+
+static int fault_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
+{
+	if (!commit)
+		return ob_store_tx_end(inner_of(store), false, err);
+	PASS(tx_end, ob_store_tx_end(inner_of(store), true, err), (void)0);
+}
+
+/* A failed fetch leaves no messages behind, as a real one would not. */
+static int fault_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
+		       struct ob_err *err)
+{
+	bool now = strikes(store, OB_STORE_FAULT_fetch);
+	int r = now && before(store) ? 0 : ob_store_fetch(inner_of(store), fetch, batch, err);
+
+	if (r < 0 || !now)
+		return r;
+	ob_batch_reset(batch);
+	return strike(OB_STORE_FAULT_fetch, err);
+}
+
+static int fault_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_lost,
+			struct ob_settled *ret_settled, struct ob_err *err)
+{
+	struct ob_settled settled;
+
+	PASS(settle,
+	     ob_store_settle(inner_of(store), settle, strikes_ ? NULL : ret_lost, &settled, err),
+	     *ret_settled = settled);
+}
+
+static int fault_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_batch *batch,
+		       struct ob_err *err)
+{
+	bool now = strikes(store, OB_STORE_FAULT_claim);
+	int r = now && before(store) ? 0 : ob_store_claim(inner_of(store), claim, batch, err);
+
+	if (r < 0 || !now)
+		return r;
+	ob_batch_reset(batch);
+	return strike(OB_STORE_FAULT_claim, err);
+}
+
+static int fault_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
+		      struct ob_err *err)
+{
+	PASS(beat, ob_store_beat(inner_of(store), worker, ttl_ms, err), (void)0);
+}
+
+static int fault_leave(struct ob_store *store, const char *target, const struct ob_uuid *worker,
+		       struct ob_err *err)
+{
+	PASS(leave, ob_store_leave(inner_of(store), target, worker, err), (void)0);
+}
+
+static int fault_workers(struct ob_store *store, const char *target, struct ob_arena *arena,
+			 struct ob_worker **ret_workers, size_t *ret_count, struct ob_err *err)
+{
+	struct ob_worker *workers = NULL;
+	size_t count = 0;
+
+	PASS(workers, ob_store_workers(inner_of(store), target, arena, &workers, &count, err),
+	     (*ret_workers = workers, *ret_count = count));
+}
+
+static int fault_seed(struct ob_store *store, const char *target, uint32_t *ret_count,
+		      struct ob_err *err)
+{
+	uint32_t count = 0;
+
+	PASS(seed, ob_store_seed(inner_of(store), target, &count, err), *ret_count = count);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract's own nine parameters */
+static int fault_take(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		      uint32_t want, int64_t ttl_ms, struct ob_arena *arena,
+		      struct ob_lease **ret_leases, size_t *ret_count, struct ob_err *err)
+{
+	struct ob_lease *leases = NULL;
+	size_t count = 0;
+
+	PASS(take,
+	     ob_store_take(inner_of(store), target, owner, want, ttl_ms, arena, &leases, &count,
+			   err),
+	     (*ret_leases = leases, *ret_count = count));
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract's own eight parameters */
+static int fault_renew(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+		       int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
+		       size_t *ret_count, struct ob_err *err)
+{
+	struct ob_lease *leases = NULL;
+	size_t count = 0;
+
+	PASS(renew,
+	     ob_store_renew(inner_of(store), target, owner, ttl_ms, arena, &leases, &count, err),
+	     (*ret_leases = leases, *ret_count = count));
+}
+
+static int fault_release(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+			 const uint32_t *partitions, size_t count, struct ob_err *err)
+{
+	PASS(release, ob_store_release(inner_of(store), target, owner, partitions, count, err),
+	     (void)0);
+}
+
+static int fault_partitions(struct ob_store *store, const char *target, struct ob_arena *arena,
+			    struct ob_partition **ret_partitions, size_t *ret_count,
+			    struct ob_err *err)
+{
+	struct ob_partition *partitions = NULL;
+	size_t count = 0;
+
+	PASS(partitions,
+	     ob_store_partitions(inner_of(store), target, arena, &partitions, &count, err),
+	     (*ret_partitions = partitions, *ret_count = count));
+}
+
+static int fault_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *err)
+{
+	PASS(resize, ob_store_resize(inner_of(store), partition_count, err), (void)0);
+}
+
+static int fault_stats(struct ob_store *store, const char *target, struct ob_arena *arena,
+		       struct ob_stats **ret_stats, size_t *ret_count, int64_t *ret_now_us,
+		       struct ob_err *err)
+{
+	struct ob_stats *stats = NULL;
+	size_t count = 0;
+	int64_t now = 0;
+
+	PASS(stats, ob_store_stats(inner_of(store), target, arena, &stats, &count, &now, err),
+	     (*ret_stats = stats, *ret_count = count, *ret_now_us = now));
+}
+
+static int fault_throughput(struct ob_store *store, const char *target, uint32_t minutes,
+			    struct ob_arena *arena, struct ob_minute **ret_minutes,
+			    size_t *ret_count, struct ob_err *err)
+{
+	struct ob_minute *list = NULL;
+	size_t count = 0;
+
+	PASS(throughput,
+	     ob_store_throughput(inner_of(store), target, minutes, arena, &list, &count, err),
+	     (*ret_minutes = list, *ret_count = count));
+}
+
+static int fault_list(struct ob_store *store, const struct ob_filter *filter,
+		      struct ob_batch *batch, int64_t *ret_now_us, struct ob_err *err)
+{
+	bool now = strikes(store, OB_STORE_FAULT_list);
+	int64_t now_us = 0;
+	int r = now && before(store) ? 0
+				     : ob_store_list(inner_of(store), filter, batch, &now_us, err);
+
+	if (r < 0)
+		return r;
+	if (now) {
+		ob_batch_reset(batch);
+		return strike(OB_STORE_FAULT_list, err);
+	}
+	*ret_now_us = now_us;
+	return r;
+}
+
+static int fault_operate(struct ob_store *store, const struct ob_operate *operate,
+			 uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err)
+{
+	uint64_t changed = 0, refused = 0;
+
+	PASS(operate, ob_store_operate(inner_of(store), operate, &changed, &refused, err),
+	     (*ret_changed = changed, *ret_refused = refused));
+}
+
+static int fault_cleanup(struct ob_store *store, const struct ob_cleanup *cleanup,
+			 uint64_t *ret_published, uint64_t *ret_dead, struct ob_err *err)
+{
+	uint64_t published = 0, dead = 0;
+
+	PASS(cleanup, ob_store_cleanup(inner_of(store), cleanup, &published, &dead, err),
+	     (*ret_published = published, *ret_dead = dead));
+}
+
+static int fault_wake_fd(struct ob_store *store)
+{
+	return ob_store_wake_fd(inner_of(store));
+}
+
+static int fault_wake_check(struct ob_store *store, bool *ret_news, struct ob_err *err)
+{
+	bool news = false;
+
+	PASS(wake_check, ob_store_wake_check(inner_of(store), &news, err), *ret_news = news);
+}
+
+static void fault_describe(struct ob_store *store, struct ob_buf *out)
+{
+	ob_store_describe(inner_of(store), out);
+}
+
+static const struct ob_store_ops fault_ops = {
+	.name = "fault",
+	.size = sizeof(struct fault_store),
+	.open = fault_open,
+	.close = fault_close,
+#define X(name) .name = fault_##name,
+	OB_STORE_FAULT_MAP(X)
+#undef X
+		.wake_fd = fault_wake_fd,
+	.describe = fault_describe,
+};
+
+int ob_store_fault_new(struct ob_store *inner, const struct ob_store_fault_plan *plan,
+		       struct ob_store **ret_store, struct ob_err *err)
+{
+	const struct ob_store_conf conf = {
+		.url = inner->url,
+		.layout = inner->layout,
+		.clock = inner->clock,
+	};
+	struct ob_store *store = NULL;
+
+	int r = ob_store_new(&fault_ops, &conf, &store, err);
+	if (r < 0 || !store)
+		return r;
+
+	struct fault_store *fault = fault_of(store);
+	fault->inner = inner;
+	fault->plan = *plan;
+	fault->ops = fault_ops;
+	fault->ops.caps = inner->ops->caps;
+	store->ops = &fault->ops;
+	store->writer_flags = inner->writer_flags;
+	*ret_store = store;
+	return 0;
+}
+
+struct ob_store_fault_count ob_store_fault_counted(const struct ob_store *store)
+{
+	assert(store->ops->open == fault_open);
+	return ((const struct fault_store *)store)->count;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory store: giving work out, by lease (fetch) and by row claim. */
+#include "store/memory_impl.h"
+
+/* A row that may go out, and the place of its partition in the caller's list. */
+struct candidate {
+	struct mem_row *row;
+	size_t slot;
+};
+
+struct candidates {
+	struct candidate *list;
+	size_t count;
+};
+
+static void candidates_done(struct candidates *found)
+{
+	free(found->list);
+}
+
+static int compare_candidates(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	if (a->row->m.priority != b->row->m.priority)
+		return a->row->m.priority > b->row->m.priority ? -1 : 1;
+	return a->row->m.seq < b->row->m.seq ? -1 : 1;
+}
+
+static bool candidates_reserve(struct candidates *found, const struct ob_memdb *db)
+{
+	found->list = calloc(db->live_count + 1, sizeof(*found->list));
+	return found->list;
+}
+
+static void candidates_sort(struct candidates *found)
+{
+	if (found->count > 0)
+		qsort(found->list, found->count, sizeof(*found->list), compare_candidates);
+}
+
+static bool is_due(const struct mem_row *row, int64_t now)
+{
+	return (row->m.state == OB_STATE_PENDING || row->m.state == OB_STATE_FAILED) &&
+	       row->m.available_at_us <= now;
+}
+
+static size_t size_of(const struct mem_row *row)
+{
+	return row->m.payload.n + row->m.headers.n;
+}
+
+/* ---- who is held ----------------------------------------------------- */
+
+struct held {
+	const struct ob_str **keys; /* sorted */
+	size_t key_count;
+	bool partition[OB_PARTITIONS_MAX];
+};
+
+static void held_done(struct held *held)
+{
+	free(held->keys);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+	const struct ob_str *a = *(const struct ob_str *const *)left;
+	const struct ob_str *b = *(const struct ob_str *const *)right;
+	int order = memcmp(a->p, b->p, a->n < b->n ? a->n : b->n);
+
+	return order ? order : (a->n > b->n) - (a->n < b->n);
+}
+
+static bool held_collect(struct held *held, const struct ob_memdb *db, struct ob_str target)
+{
+	held->keys = calloc(db->live_count + 1, sizeof(*held->keys));
+	if (!held->keys)
+		return false;
+	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
+		if (!mem_holds(row) || !ob_str_eq(row->m.target, target))
+			continue;
+		held->partition[row->m.partition] = true;
+		if (row->m.key.p)
+			held->keys[held->key_count++] = &row->m.key;
+	}
+	if (held->key_count > 0)
+		qsort(held->keys, held->key_count, sizeof(*held->keys), compare_keys);
+	return true;
+}
+
+static bool is_held(const struct held *held, const struct mem_row *row, enum ob_ordering ordering)
+{
+	const struct ob_str *key = &row->m.key;
+
+	if (ordering == OB_ORDER_PARTITION)
+		return held->partition[row->m.partition];
+	if (ordering == OB_ORDER_NONE || !key->p || held->key_count == 0)
+		return false;
+	return bsearch(&key, held->keys, held->key_count, sizeof(*held->keys), compare_keys);
+}
+
+/* ---- fetch ----------------------------------------------------------- */
+
+static int compare_seq(const void *left, const void *right)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static bool is_excluded(const struct ob_fetch *fetch, const struct mem_row *row)
+{
+	return fetch->exclude_count > 0 &&
+	       bsearch(&row->m.seq, fetch->exclude, fetch->exclude_count, sizeof(*fetch->exclude),
+		       compare_seq);
+}
+
+enum { NO_SLOT = UINT16_MAX };
+
+/* Where each partition stands in the caller's list; NO_SLOT: not in it. */
+static void slots_of(const struct ob_fetch *fetch, uint16_t slots[OB_PARTITIONS_MAX])
+{
+	for (size_t p = 0; p < OB_PARTITIONS_MAX; p++)
+		slots[p] = NO_SLOT;
+	for (size_t i = fetch->partition_count; i-- > 0;) {
+		if (fetch->partitions[i] < OB_PARTITIONS_MAX && i < NO_SLOT)
+			slots[fetch->partitions[i]] = (uint16_t)i;
+	}
+}
+
+static int collect(const struct ob_memdb *db, const struct ob_fetch *fetch,
+		   struct candidates *found, struct ob_err *err)
+{
+	OB_CLEANUP(held_done) struct held held = { 0 };
+	uint16_t slots[OB_PARTITIONS_MAX];
+	struct ob_str target = ob_str(fetch->target);
+	int64_t now = mem_now(db);
+
+	if (!candidates_reserve(found, db) || !held_collect(&held, db, target))
+		return mem_oom(err);
+	slots_of(fetch, slots);
+	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
+		if (slots[row->m.partition] == NO_SLOT || !is_due(row, now) ||
+		    !ob_str_eq(row->m.target, target) || mem_claim_valid(row, now) ||
+		    is_excluded(fetch, row))
+			continue;
+		if (row->m.state == OB_STATE_PENDING && is_held(&held, row, fetch->ordering))
+			continue;
+		found->list[found->count++] = (struct candidate){ row, slots[row->m.partition] };
+	}
+	candidates_sort(found);
+	return 0;
+}
+
+/* How many of its candidates a partition gets: found->list[first .. first + count). */
+struct part {
+	size_t first, count, taken;
+};
+
+struct budget {
+	size_t messages, bytes;
+	bool any;
+};
+
+static void take_up_to(const struct candidates *found, struct part *part, size_t cap,
+		       struct budget *budget)
+{
+	while (part->taken < part->count && part->taken < cap && budget->messages > 0) {
+		size_t size = size_of(found->list[part->first + part->taken].row);
+
+		if (budget->any && size > budget->bytes)
+			return;
+		budget->any = true;
+		budget->bytes -= size < budget->bytes ? size : budget->bytes;
+		budget->messages--;
+		part->taken++;
+	}
+}
+
+/* First everyone's share, then what is left, in the caller's order. */
+static void divide(const struct ob_fetch *fetch, const struct candidates *found, struct part *parts)
+{
+	struct budget budget = { .messages = fetch->limit, .bytes = fetch->max_bytes };
+	size_t share = fetch->limit / fetch->partition_count;
+
+	for (size_t i = found->count; i-- > 0;) {
+		parts[found->list[i].slot].first = i;
+		parts[found->list[i].slot].count++;
+	}
+	for (size_t i = 0; i < fetch->partition_count; i++)
+		take_up_to(found, &parts[i], share ? share : 1, &budget);
+	for (size_t i = 0; i < fetch->partition_count; i++)
+		take_up_to(found, &parts[i], SIZE_MAX, &budget);
+}
+
+int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
+	      struct ob_err *err)
+{
+	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
+	OB_CLEANUP(candidates_done) struct candidates found = { 0 };
+	OB_AUTOFREE struct part *parts = calloc(fetch->partition_count, sizeof(*parts));
+
+	if (!parts)
+		return mem_oom(err);
+	int r = mem_enter(store, &db, err);
+	if (r >= 0)
+		r = collect(db, fetch, &found, err);
+	if (r < 0)
+		return r;
+	divide(fetch, &found, parts);
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		for (size_t k = 0; k < parts[i].taken; k++) {
+			if (mem_copy_out(batch, found.list[parts[i].first + k].row, false))
+				continue;
+			ob_batch_reset(batch);
+			return mem_oom(err);
+		}
+	}
+	return 0;
+}
+
+/* ---- claim ----------------------------------------------------------- */
+
+static bool claimable(const struct mem_row *row, const struct ob_claim *claim, int64_t now)
+{
+	return is_due(row, now) && ob_str_eq(row->m.target, ob_str(claim->target)) &&
+	       (!mem_claim_valid(row, now) || ob_uuid_eq(&row->token, &claim->token));
+}
+
+static void give(struct ob_memdb *db, struct mem_row *row, const struct ob_claim *claim,
+		 char *worker)
+{
+	const struct mem_cause cause = { .cause = OB_MEMDB_CLAIMED, .owner = &claim->token };
+
+	mem_row_unclaim(row);
+	row->locked_by = worker;
+	row->m.locked_by = ob_str(worker);
+	row->m.locked_until_us = mem_after(mem_now(db), claim->ttl_ms);
+	row->token = claim->token;
+	row->claimed = true;
+	mem_row_set(db, row, row->m.state, &cause);
+}
+
+/* Everything that can fail: copies for the caller, and the names of the worker. */
+static bool prepare(const struct candidates *found, const struct ob_claim *claim,
+		    struct ob_batch *batch, char **names)
+{
+	struct budget budget = { .messages = claim->limit, .bytes = claim->max_bytes };
+	struct part part = { .count = found->count };
+
+	take_up_to(found, &part, SIZE_MAX, &budget);
+	for (size_t i = 0; i < part.taken; i++) {
+		names[i] = strdup(claim->worker);
+		if (!names[i] || !mem_copy_out(batch, found->list[i].row, false))
+			return false;
+	}
+	return true;
+}
+
+int mem_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_batch *batch,
+	      struct ob_err *err)
+{
+	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
+	OB_CLEANUP(candidates_done) struct candidates found = { 0 };
+	OB_AUTOFREE char **names = NULL;
+
+	int r = mem_enter(store, &db, err);
+	if (r < 0)
+		return r;
+	names = calloc(db->live_count + 1, sizeof(*names));
+	if (!names || !candidates_reserve(&found, db))
+		return mem_oom(err);
+	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
+		if (claimable(row, claim, mem_now(db)))
+			found.list[found.count++] = (struct candidate){ row, 0 };
+	}
+	candidates_sort(&found);
+	if (!prepare(&found, claim, batch, names)) {
+		for (size_t i = 0; names[i]; i++)
+			free(names[i]);
+		ob_batch_reset(batch);
+		return mem_oom(err);
+	}
+	for (size_t i = 0; i < batch->count; i++)
+		give(db, found.list[i].row, claim, names[i]);
+	if (batch->count > 0)
+		mem_committed(mem_of(store));
+	return 0;
+}

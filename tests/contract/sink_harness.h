@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of sinks share: making a sink of the kind under test (the
+ * environment variable SINK names it), deliveries to feed it, and reading back
+ * what it stored. Failures end the test.
+ */
+#ifndef OB_TESTS_SINK_HARNESS_H
+#define OB_TESTS_SINK_HARNESS_H
+
+#include "sink/memory.h"
+#include "sink/sink.h"
+
+struct sink_env;
+
+/* A kind of sink. */
+struct sink_kind {
+	const char *name;
+	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
+	struct ob_sink *(*make)(struct sink_env *env);
+	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+};
+
+struct sink_env {
+	const struct sink_kind *kind;
+	char dir[64];
+	char path[96];
+	int saved_stdout; /* -1: not redirected */
+	struct ob_memsink_log log;
+	struct ob_memsink_plan plan;
+	struct ob_buf text;
+	struct ob_arena arena; /* of what was read back */
+};
+
+void sink_env_init(struct sink_env *env);
+void sink_env_done(struct sink_env *env);
+/* A new sink, opened. */
+struct ob_sink *sink_make(struct sink_env *env);
+
+/* A delivery with the message it needs; `n` makes its id, tag and seq. */
+struct parcel {
+	struct ob_message message;
+	struct ob_delivery delivery;
+};
+void parcel_init(struct parcel *parcel, uint64_t n, struct ob_str key, struct ob_str body);
+
+struct stored {
+	struct ob_uuid id;
+	uint64_t n; /* the one that made the id */
+	struct ob_str destination, key, body, headers;
+	bool tombstone;
+};
+/* Everything stored, in order; good until the next read or the end. */
+size_t sink_read(struct sink_env *env, struct stored **ret_stored);
+/* The same from a file of lines; every line must be valid. */
+size_t sink_parse_lines(struct ob_arena *arena, struct ob_str text, struct stored **ret_stored);
+void read_file(const char *path, struct ob_buf *out);
+
+/* Send, polling when the window is full; outcomes are counted by sink_drain(). */
+struct tally {
+	size_t confirmed, failed;
+	uint8_t *seen; /* outcomes by tag, when given */
+	size_t seen_size;
+	struct ob_err last; /* the last failure */
+};
+void tally_polled(struct tally *tally, const struct ob_ack *acks, int count);
+void sink_push(struct ob_sink *sink, const struct ob_delivery *delivery, struct tally *tally);
+/* Poll until `count` outcomes in all are tallied. */
+void sink_drain(struct ob_sink *sink, struct tally *tally, size_t count);
+
+#endif
