@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* How the contract suite makes a fresh database of each kind. */
+#include "config.h"
+#include "store/memory.h"
+#include "store_harness.h"
+
+#if HAVE_SQLITE_STORE
+#include <sqlite3.h>
+#endif
+
+/* ---- memory ---------------------------------------------------------- */
+
+static struct ob_memdb *memdb;
+
+static void memory_make(void)
+{
+	const struct ob_memdb_conf conf = { .clock = &fx.clock.clock };
+
+	memdb = ob_memdb_new(&conf);
+	ck_assert_ptr_nonnull(memdb);
+}
+
+static struct ob_store *memory_open(void)
+{
+	struct ob_store *store = NULL;
+
+	store_ok(ob_store_memory_open(memdb, &store, &fx.err));
+	return store;
+}
+
+static void memory_set_version(uint32_t version)
+{
+	ob_memdb_set_version(memdb, version);
+}
+
+static void memory_drop(void)
+{
+	ob_memdb_free(memdb);
+	memdb = NULL;
+}
+
+const struct store_backend store_backend_memory = {
+	.name = "memory",
+	.make = memory_make,
+	.open = memory_open,
+	.set_version = memory_set_version,
+	.drop = memory_drop,
+};
+
+/* ---- SQLite ---------------------------------------------------------- */
+
+#if HAVE_SQLITE_STORE
+
+static unsigned sqlite_made;
+static char sqlite_url[256];
+
+/* A file of its own for every database; the directory is removed at the end. */
+static void sqlite_make(void)
+{
+	int n = snprintf(sqlite_url, sizeof(sqlite_url), "sqlite:%s/%d-%u.db", fx.dir,
+			 (int)getpid(), ++sqlite_made);
+
+	ck_assert_int_lt(n, (int)sizeof(sqlite_url));
+}
+
+static struct ob_store *sqlite_open(void)
+{
+	const struct ob_store_conf conf = { .url = sqlite_url, .clock = &fx.clock.clock };
+	struct ob_store *store = NULL;
+
+	store_ok(ob_store_connect(&conf, &store, &fx.err));
+	return store;
+}
+
+static void sqlite_set_version(uint32_t version)
+{
+	char sql[128];
+	sqlite3 *db = NULL;
+
+	(void)snprintf(sql, sizeof(sql),
+		       "UPDATE outbox_meta SET value = %u WHERE name = 'schema_version'", version);
+	ck_assert_int_eq(sqlite3_open(sqlite_url + strlen("sqlite:"), &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+static void sqlite_drop(void)
+{
+	(void)unlink(sqlite_url + strlen("sqlite:"));
+}
+
+const struct store_backend store_backend_sqlite = {
+	.name = "sqlite",
+	.make = sqlite_make,
+	.open = sqlite_open,
+	.set_version = sqlite_set_version,
+	.drop = sqlite_drop,
+};
+
+#endif

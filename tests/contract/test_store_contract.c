@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* test_store_contract BACKEND [SUBJECT [CASE]]: the store contract on one backend. */
+#include "config.h"
+#include "store_harness.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#define SUBJECTS(X) \
+	X(setup) \
+	X(write) \
+	X(fetch) \
+	X(settle) \
+	X(claim) \
+	X(lease) \
+	X(operate) \
+	X(look) \
+	X(cleanup)
+
+#define X(name) void store_cases_##name(store_add_fn *add);
+SUBJECTS(X)
+#undef X
+
+static const struct {
+	const char *name;
+	void (*cases)(store_add_fn *add);
+} subjects[] = {
+#define X(name) { #name, store_cases_##name },
+	SUBJECTS(X)
+#undef X
+};
+
+static const struct store_backend *const backends[] = {
+	&store_backend_memory,
+#if HAVE_SQLITE_STORE
+	&store_backend_sqlite,
+#endif
+};
+
+static TCase *adding;
+static const char *only_case;
+
+static void end_case(void)
+{
+	for (size_t i = 0; i < fx.connection_count; i++)
+		ob_store_free(fx.connections[i]);
+	if (fx.connection_count > 0) {
+		fx.backend->drop();
+		ob_batch_done(&fx.batch);
+		ob_batch_done(&fx.look);
+		ob_arena_done(&fx.arena);
+	}
+	fx.connection_count = 0;
+}
+
+static void add(const TTest *test)
+{
+	if (!only_case || strcmp(only_case, test->name) == 0)
+		tcase_add_test(adding, test);
+}
+
+/* The backend stands in the name of every case: "memory.fetch". */
+static Suite *make_suite(const char *only_subject)
+{
+	Suite *suite = suite_create("store contract");
+	/* Check keeps the pointer. */
+	static char names[sizeof(subjects) / sizeof(subjects[0])][64];
+
+	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+		if (only_subject && strcmp(only_subject, subjects[i].name) != 0)
+			continue;
+		(void)snprintf(names[i], sizeof(names[i]), "%s.%s", fx.backend->name,
+			       subjects[i].name);
+		adding = tcase_create(names[i]);
+		tcase_add_checked_fixture(adding, NULL, end_case);
+		subjects[i].cases(add);
+		suite_add_tcase(suite, adding);
+	}
+	return suite;
+}
+
+static void remove_dir(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	char file[512];
+
+	while (dir && (entry = readdir(dir))) {
+		(void)snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
+		if (entry->d_name[0] != '.')
+			(void)unlink(file);
+	}
+	if (dir)
+		(void)closedir(dir);
+	(void)rmdir(path);
+}
+
+int main(int argc, char **argv)
+{
+	char dir[] = "/tmp/outbox-contract-XXXXXX";
+
+	for (size_t i = 0; argc > 1 && i < sizeof(backends) / sizeof(backends[0]); i++) {
+		if (strcmp(argv[1], backends[i]->name) == 0)
+			fx.backend = backends[i];
+	}
+	if (!fx.backend) {
+		(void)fprintf(stderr, "usage: test_store_contract BACKEND [SUBJECT [CASE]]\n");
+		return 2;
+	}
+	if (!mkdtemp(dir)) {
+		perror(dir);
+		return 1;
+	}
+	fx.dir = dir;
+	only_case = argc > 3 ? argv[3] : NULL;
+
+	SRunner *runner = srunner_create(make_suite(argc > 2 ? argv[2] : NULL));
+	srunner_set_tap(runner, "-");
+	srunner_run_all(runner, CK_SILENT);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	remove_dir(dir);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
