@@ -24,7 +24,7 @@ extern "C" {
 
 #define OUTBOX_VERSION "0.1.0"
 
-/* One list: the enum, outbox_strerror() and the manual page come from it. */
+/* One list: the enum, outbox_strerror() and outbox_status_name() come from it. */
 #define OUTBOX_STATUS_MAP(X) \
 	X(OK, 0, "success") \
 	X(EINVAL, -1, "invalid argument") \
@@ -78,10 +78,10 @@ struct outbox_error {
 };
 
 /* Bounds. Characters are Unicode code points. */
-#define OUTBOX_TEXT_MAX    255                 /* characters of a text field */
-#define OUTBOX_PAYLOAD_MAX (32u * 1024 * 1024) /* bytes of a payload, headers or snapshot */
-#define OUTBOX_BATCH_MAX   1000000u            /* messages of one call */
-#define OUTBOX_DELAY_MAX   3155760000000u      /* delay_ms: a hundred years */
+#define OUTBOX_TEXT_MAX    255            /* characters of a text field */
+#define OUTBOX_PAYLOAD_MAX 33554432u      /* bytes of a payload, headers or snapshot: 32 MiB */
+#define OUTBOX_BATCH_MAX   1000000u       /* messages of one call */
+#define OUTBOX_DELAY_MAX   3155760000000u /* delay_ms: a hundred years */
 
 /* Flags of a message. */
 #define OUTBOX_TOMBSTONE 0x1u /* there is no payload on purpose: a NULL body is sent */

@@ -47,9 +47,9 @@ void ob_buf_addc(struct ob_buf *b, char c);
 void ob_buf_addf(struct ob_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Empty it, keep the memory, forget a failure. */
 void ob_buf_clear(struct ob_buf *b);
-const char *ob_buf_str(const struct ob_buf *b);   /* never NULL; borrowed */
+const char *ob_buf_str(const struct ob_buf *b);    /* never NULL; borrowed */
 struct ob_str ob_buf_view(const struct ob_buf *b); /* borrowed; present even when empty */
-char *ob_buf_take(struct ob_buf *b);              /* caller frees; NULL if failed or never filled */
+char *ob_buf_take(struct ob_buf *b); /* caller frees; NULL if failed or never filled */
 void ob_buf_done(struct ob_buf *b);
 
 #endif

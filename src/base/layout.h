@@ -44,7 +44,7 @@ enum ob_column {
 #define X(name, optional) OB_COL_##name,
 	OB_COLUMN_MAP(X)
 #undef X
-	OB_COL_COUNT
+		OB_COL_COUNT
 };
 
 #define OB_TABLE_MAP(X) \
@@ -58,7 +58,7 @@ enum ob_table {
 #define X(name) OB_TABLE_##name,
 	OB_TABLE_MAP(X)
 #undef X
-	OB_TABLE_COUNT
+		OB_TABLE_COUNT
 };
 
 /* Plain data, filled only by the functions below, so every name in it is safe to quote. */

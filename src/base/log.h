@@ -41,7 +41,8 @@ enum { OB_LOG_VALUE_MAX = 4096 };
 #define OB_KS(k, s) ((struct ob_log_kv){ .key = (k), .text = (s) })
 #define OB_KI(k, n) ((struct ob_log_kv){ .key = (k), .number = (n), .is_number = true })
 
-/* One write() per line; a failing write is ignored (the relay must not die of its log). Thread-safe. */
+/* One write() per line; a failing write is ignored (the relay must not die of its log).
+ * Thread-safe. */
 void ob_log_write(const struct ob_log *log, enum ob_log_level level, const char *msg,
 		  const struct ob_log_kv *kvs, size_t count);
 

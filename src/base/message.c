@@ -77,10 +77,10 @@ struct ob_message *ob_batch_add(struct ob_batch *batch)
 bool ob_batch_own(struct ob_batch *batch, struct ob_message *message)
 {
 	struct ob_str *const texts[] = {
-		&message->aggregate_type, &message->aggregate_id,  &message->event_type,
-		&message->payload,	  &message->headers,	   &message->correlation_id,
-		&message->causation_id,	  &message->key,	   &message->target,
-		&message->partition_key,  &message->snapshot,	   &message->last_error,
+		&message->aggregate_type, &message->aggregate_id, &message->event_type,
+		&message->payload,        &message->headers,      &message->correlation_id,
+		&message->causation_id,   &message->key,          &message->target,
+		&message->partition_key,  &message->snapshot,     &message->last_error,
 		&message->locked_by,
 	};
 

@@ -6,7 +6,8 @@
 #include "base/arena.h"
 #include "base/uuid.h"
 
-/* What stands in the status column. Readers also see "processing": see ob_message.locked_until_us. */
+/* What stands in the status column. Readers also see "processing": see ob_message.locked_until_us.
+ */
 enum ob_state {
 	OB_STATE_PENDING = 0,
 	OB_STATE_PUBLISHED = 1,
@@ -33,7 +34,7 @@ enum ob_view {
 #define X(name, text) OB_VIEW_##name,
 	OB_STATE_MAP(X)
 #undef X
-	OB_VIEW_COUNT
+		OB_VIEW_COUNT
 };
 
 /*

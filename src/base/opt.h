@@ -15,7 +15,8 @@ enum ob_opt_type {
 	OB_OPT_BOOL,        /* bool: true, false, yes, no, on, off */
 	OB_OPT_U32,         /* uint32_t in min..max */
 	OB_OPT_SIZE,        /* int64_t bytes in min..max: 512, 64KB, 16MB, 1GB (powers of 1024) */
-	OB_OPT_DURATION_MS, /* int64_t ms in min..max: 250ms, 15s, 5m, 168h, 7d; a bare number is ms */
+	OB_OPT_DURATION_MS, /* int64_t ms in min..max: 250ms, 15s, 5m, 168h, 7d; a bare number is ms
+			     */
 	OB_OPT_DOUBLE,      /* double in min..max */
 	OB_OPT_ENUM,        /* int: the index in choices */
 };
@@ -34,21 +35,26 @@ struct ob_opt {
 	enum ob_opt_type type;
 	unsigned flags;
 	size_t offset;
-	const char *dflt; /* text, parsed by the same code as the file's; NULL: zero */
-	int64_t min, max; /* both 0: the type's own range */
+	const char *dflt;           /* text, parsed by the same code as the file's; NULL: zero */
+	int64_t min, max;           /* both 0: the type's own range */
 	const char *const *choices; /* ENUM: names, ending with NULL */
-	const char *help; /* one sentence */
+	const char *help;           /* one sentence */
 };
 
 /* The last row of a table has no name. */
+/* clang-format off */
 #define OB_OPT_END { .name = NULL }
+/* clang-format on */
 
 /* An option as text, before a table gives it meaning. */
 struct ob_opt_value {
 	const char *name, *value;
 };
 
-/* Set `name` in the struct at `base`; the message names the option, what was given and what may stand there. */
+/*
+ * Set `name` in the struct at `base`; the message names the option, what was
+ * given and what may stand there.
+ */
 int ob_opt_set(const struct ob_opt *table, void *base, const char *name, const char *value,
 	       struct ob_err *err);
 /* The default of every row. */

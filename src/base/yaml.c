@@ -257,7 +257,7 @@ static int library_fault(struct builder *b, const yaml_parser_t *parser, struct 
 		return fault(b, pos_of_offset(text, parser->problem_offset), parser->problem);
 
 	struct ob_yaml_pos at = pos_of(parser->problem_mark);
-	bool tab = byte_at(text, at) == '\t';
+	bool tab = byte_at(text, at) == '\t' && !strstr(parser->problem, "tab");
 
 	b->at = at;
 	return ob_err_set(b->err, OUTBOX_ECONFIG, OB_ERR_FATAL, "%s%s%s%s", parser->problem,

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "base/utf8.h"
 #include "cli/base64.h"
 #include "cli/when.h"
 
@@ -177,7 +178,9 @@ static char plain_escape(char c)
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	const char *at = strchr(from, c);
 
-	return at ? to[at - from] : c;
+	if (at)
+		c = to[at - from];
+	return c;
 }
 
 /*
@@ -388,7 +391,7 @@ static int unknown_key(struct reader *r, struct ob_str key)
 
 static int read_member(struct reader *r)
 {
-	struct ob_str key;
+	struct ob_str key = OB_STR("");
 	size_t i = 0;
 
 	int s = decode(r, "a key", cut_string(r), &key);
@@ -439,6 +442,33 @@ const char *ob_ndjson_key(size_t index, const char **ret_help)
 	return fields[index].name;
 }
 
+static int read_object(struct reader *r)
+{
+	skip_space(r);
+	r->p++; /* the brace */
+	skip_space(r);
+	while (*r->p != '}') {
+		int s = read_member(r);
+		if (s < 0)
+			return s;
+		skip_space(r);
+		if (*r->p == ',')
+			r->p++;
+		skip_space(r);
+	}
+	return check_whole(r);
+}
+
+/* The message quotes the line, and a line can hold anything: make it one safe line. */
+static void make_safe(struct ob_err *err)
+{
+	struct ob_buf safe = OB_BUF_INIT(sizeof(err->msg) * 4);
+
+	ob_utf8_sanitize(&safe, ob_str(err->msg), sizeof(err->msg));
+	(void)snprintf(err->msg, sizeof(err->msg), "%s", ob_buf_str(&safe));
+	ob_buf_done(&safe);
+}
+
 int ob_ndjson_read(struct ob_str line, struct ob_arena *arena, struct outbox_message *ret,
 		   struct ob_err *err)
 {
@@ -448,21 +478,10 @@ int ob_ndjson_read(struct ob_str line, struct ob_arena *arena, struct outbox_mes
 	if (!ob_json_valid_object(line, &fault))
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_REJECT, "column %zu: %s",
 				  fault.offset + 1, fault.what);
-	skip_space(&r);
-	r.p++; /* the brace */
-	skip_space(&r);
-	while (*r.p != '}') {
-		int s = read_member(&r);
-		if (s < 0)
-			return s;
-		skip_space(&r);
-		if (*r.p == ',')
-			r.p++;
-		skip_space(&r);
-	}
-	int s = check_whole(&r);
+	int s = read_object(&r);
 	if (s < 0)
-		return s;
-	*ret = r.message;
-	return 0;
+		make_safe(err);
+	else
+		*ret = r.message;
+	return s;
 }

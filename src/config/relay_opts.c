@@ -98,7 +98,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.offset = RELAY(after_publish),
 		.dflt = "keep",
 		.choices = after_publish_names,
-		.help = "Keep published rows until the cleanup, or delete them at once.",
+		.help = "What becomes of a published row.",
 	},
 	{
 		.name = "on_dead",
@@ -106,7 +106,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.offset = RELAY(on_dead),
 		.dflt = "release",
 		.choices = on_dead_names,
-		.help = "Whether the key of a dead message goes on or waits for a person.",
+		.help = "Whether a dead message lets its key go on.",
 	},
 	{
 		.name = "claim_ttl",
@@ -126,7 +126,7 @@ static const struct ob_opt leasing_opts[] = {
 		.type = OB_OPT_BOOL,
 		.offset = RELAY(leasing.enabled),
 		.dflt = "true",
-		.help = "Workers own partitions; without it they claim rows and keep no order.",
+		.help = "Workers own partitions; else they claim rows, without order.",
 	},
 	{
 		.name = "partition_count",
@@ -176,7 +176,7 @@ static const struct ob_opt retry_opts[] = {
 		.min = 1,
 		.max = 1000,
 		.flags = OB_OPT_RELOAD,
-		.help = "Attempts before a message is dead; an outage of the sink counts none.",
+		.help = "Attempts before a message is dead; an outage costs none.",
 	},
 	{
 		.name = "base_delay",
@@ -228,7 +228,7 @@ const struct ob_opt ob_relay_route_opts[] = {
 		.offset = RELAY(route.destination),
 		.dflt = "{aggregate_type}",
 		.flags = OB_OPT_RELOAD,
-		.help = "Topic, stream or subject: text with fields such as {event_type}.",
+		.help = "Topic, stream or subject; fields such as {event_type}.",
 	},
 	OB_OPT_END,
 };

@@ -16,7 +16,7 @@ static const struct {
 	{ "cleanup", "published_after", NULL },  { "log", "level", NULL },
 };
 
-enum { HELP_COLUMN = 34, LINE_MAX_COLUMNS = 100 };
+enum { HELP_COLUMN = 32, LINE_MAX_COLUMNS = 100 };
 
 /* How far in, and what stands before the next key: the first of a list item has its dash. */
 struct place {
@@ -54,13 +54,37 @@ static void add_value(struct ob_buf *line, const char *value)
 	ob_buf_addc(line, '"');
 }
 
+static void add_choices(struct ob_buf *text, const struct ob_opt *opt)
+{
+	for (size_t i = 0; opt->choices[i]; i++)
+		ob_buf_addf(text, "%s%s", i ? " | " : "", opt->choices[i]);
+}
+
+static void add_sink_types(struct ob_buf *text)
+{
+	size_t n = 0;
+
+	for (const struct ob_sink_backend *b = ob_sink_backends; b->name; b++) {
+		if (b->ops)
+			ob_buf_addf(text, "%s%s", n++ ? " | " : "", b->name);
+	}
+}
+
+/* The sentence without its full stop, and what may stand there. */
 static void add_help(struct ob_buf *text, const struct ob_opt *opt)
 {
-	for (int i = 0; opt->type == OB_OPT_ENUM && opt->choices[i]; i++)
-		ob_buf_addf(text, "%s%s", i ? " | " : "", opt->choices[i]);
-	if (opt->type == OB_OPT_ENUM)
+	struct ob_str help = ob_str(opt->help ? opt->help : "");
+
+	if (help.n && help.p[help.n - 1] == '.')
+		help.n--;
+	ob_buf_add(text, help);
+	if (opt->type == OB_OPT_ENUM || opt == ob_sink_entry_opts) {
 		ob_buf_adds(text, ": ");
-	ob_buf_adds(text, opt->help ? opt->help : "");
+		if (opt->type == OB_OPT_ENUM)
+			add_choices(text, opt);
+		else
+			add_sink_types(text);
+	}
 }
 
 static void add_line(struct ob_buf *out, int indent, const struct ob_buf *key,

@@ -85,10 +85,11 @@ static void read_store(struct ob_walk *walk, struct ob_yaml *node, const char *p
 	if (!ob_walk_is_mapping(walk, node, path) && !ob_yaml_is_null(node))
 		return;
 	ob_walk_options(walk, node, path, section->opts, &draft);
-	if (!draft.url)
-		return;
-	if (ob_config_find_backend(draft.url, &backend, &err) < 0) {
-		ob_walk_fault(walk, ob_yaml_get(node, "url"), "%s.url: %s", path, err.msg);
+	struct ob_yaml *url = ob_yaml_get(node, "url");
+	if (!url || url->faulty || !draft.url) {
+		/* Without a backend nothing is known about the other keys. */
+	} else if (ob_config_find_backend(draft.url, &backend, &err) < 0) {
+		ob_walk_fault(walk, url, "%s.url: %s", path, err.msg);
 	} else {
 		ob_walk_keys(walk, node, path, section, backend->ops->opts);
 		read_options(walk, node, path, backend->ops->opts, backend->ops->size, &options);
@@ -157,9 +158,9 @@ static void read_sink(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 	if (!ob_walk_is_mapping(walk, node, path) && !ob_yaml_is_null(node))
 		return;
 	ob_walk_options(walk, node, path, section->opts, &draft);
-	if (!draft.type)
-		return;
-	sink->ops = find_sink(walk, ob_yaml_get(node, "type"), path, draft.type);
+	struct ob_yaml *type = ob_yaml_get(node, "type");
+	if (type && !type->faulty && draft.type)
+		sink->ops = find_sink(walk, type, path, draft.type);
 	if (sink->ops) {
 		ob_walk_keys(walk, node, path, section, sink->ops->opts);
 		read_options(walk, node, path, sink->ops->opts, sink->ops->size, &options);

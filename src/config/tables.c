@@ -53,7 +53,7 @@ static const struct ob_opt log_opts[] = {
 		.offset = offsetof(struct ob_config, log_format),
 		.dflt = "auto",
 		.choices = format_names,
-		.help = "auto is logfmt, with priorities when the journal listens.",
+		.help = "How a line looks; auto suits the journal.",
 	},
 	OB_OPT_END,
 };
@@ -80,7 +80,7 @@ const struct ob_opt ob_layout_opts[] = {
 		.offset = offsetof(struct ob_layout_draft, payload_type),
 		.dflt = "json",
 		.choices = payload_type_names,
-		.help = "Whether the payload column holds JSON or any bytes.",
+		.help = "Whether the payload column holds JSON or bytes.",
 	},
 	{
 		.name = "validate_payload",

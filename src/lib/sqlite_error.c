@@ -203,7 +203,6 @@ static int fail_by_code(struct ob_sqlite_driver *driver, const struct ob_sqlite_
 	case SQLITE_CONSTRAINT:
 		return fail_constraint(driver, chunk, f, index, err);
 	case SQLITE_ERROR:
-	case SQLITE_SCHEMA:
 		return fail_sql(driver, f, err);
 	case SQLITE_NOMEM:
 		return fail_plain(f, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "", err);
@@ -309,15 +308,17 @@ int ob_sqlite_check_table(struct ob_sqlite_driver *driver, struct outbox_error *
 	uint32_t there = 0;
 	bool any = false;
 
-	if (sqlite3_prepare_v2(driver->db, sql_sqlite_push_columns, -1, &stmt, NULL) != SQLITE_OK)
-		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "reading the schema: %s",
-			       sqlite3_errmsg(driver->db));
-	(void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_text(stmt, 2, schema, -1, SQLITE_STATIC);
-	int r = read_columns(driver, stmt, &there, &any, err);
-	if (r < 0)
-		return r;
-	int rc = sqlite3_reset(stmt);
+	int rc = sqlite3_prepare_v2(driver->db, sql_sqlite_push_columns, -1, &stmt, NULL);
+	if (rc == SQLITE_OK) {
+		(void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+		(void)sqlite3_bind_text(stmt, 2, schema, -1, SQLITE_STATIC);
+		int r = read_columns(driver, stmt, &there, &any, err);
+		if (r < 0)
+			return r;
+		rc = sqlite3_reset(stmt);
+	}
+	/* SQLITE_ERROR: there is no such database; not for ob_sqlite_fail(), which would ask here.
+	 */
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_ERROR)
 		return ob_sqlite_fail(driver, NULL, "reading the schema", err);
 	if (!any)

@@ -197,7 +197,7 @@ OB_TEST(a_log_that_cannot_be_written_is_ignored)
 }
 OB_TEST_END
 
-enum { WRITERS = 4, LINES = 100 };
+enum { WRITERS = 4, LINES = 100, ALL_LINES = WRITERS * LINES };
 
 static void *write_lines(void *arg)
 {
@@ -228,7 +228,7 @@ OB_TEST(lines_of_several_threads_stay_whole)
 	ck_assert_ptr_nonnull(file);
 	for (; fgets(line, sizeof(line), file); count++)
 		ck_assert_msg(ob_json_valid_object(ob_str(line), NULL), "%s", line);
-	ck_assert_int_eq(count, WRITERS * LINES);
+	ck_assert_int_eq(count, ALL_LINES);
 	(void)fclose(file);
 }
 OB_TEST_END

@@ -58,8 +58,7 @@ OB_TEST(text_is_valid_only_when_all_of_it_is)
 					    "plain ascii of many bytes",
 					    "12345678\xC3\xA9",
 					    "\xF0\x9F\x98\x80\xEF\xBF\xBF",
-					    "1234567\xE2\x82\xAC"
-					    "12345678" };
+					    "1234567\xE2\x82\xAC|2345678" };
 	static const char *const bad[] = {
 		"\x80",     "12345678\xC3",         "1234567\xED\xA0\x80",
 		"\xC0\x80", "12345678\xFFxxxxxxxx", "a\xF0\x9F\x98"

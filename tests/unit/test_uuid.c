@@ -158,6 +158,22 @@ OB_TEST(ids_increase_within_a_millisecond_and_when_the_clock_steps_back)
 }
 OB_TEST_END
 
+OB_TEST(a_clock_that_stepped_back_is_waited_for_not_run_away_from)
+{
+	struct ob_clock_virtual clock = OB_CLOCK_VIRTUAL(1700000000000000);
+	struct ob_uuid_gen gen;
+
+	ob_uuid_gen_init(&gen, &clock.clock);
+	(void)ob_uuid_gen_next(&gen);
+	clock.real_us -= 60000000;
+	for (int i = 0; i < 100; i++) {
+		struct ob_uuid id = ob_uuid_gen_next(&gen);
+
+		ck_assert_uint_eq(ms_of(&id), 1700000000000);
+	}
+}
+OB_TEST_END
+
 OB_TEST(a_used_up_counter_takes_the_next_millisecond)
 {
 	struct ob_clock_virtual clock = OB_CLOCK_VIRTUAL(1700000000000000);
@@ -257,8 +273,8 @@ OB_TEST(a_child_never_repeats_its_parents_ids_and_goes_on_behind_them)
 			all[f][i] = ob_uuid_new();
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_int_eq(status, 0);
-		ck_assert_int_eq(read(fds[0], all[f] + FORK_IDS, FORK_IDS * sizeof(last)),
-				 FORK_IDS * (int)sizeof(last));
+		ssize_t n = read(fds[0], all[f] + FORK_IDS, FORK_IDS * sizeof(last));
+		ck_assert_int_eq(n, (ssize_t)(FORK_IDS * sizeof(last)));
 		for (int i = 0; i < 2 * FORK_IDS; i++)
 			ck_assert_int_lt(order(&last, &all[f][i]), 0);
 		(void)close(fds[0]);
@@ -276,6 +292,7 @@ OB_SUITE("uuid", text_becomes_bytes_and_the_same_text_again,
 	 equality_nil_and_version_look_at_the_value, only_version_7_passes_as_version_7,
 	 a_new_id_is_version_7_of_the_right_variant_and_time,
 	 ids_increase_within_a_millisecond_and_when_the_clock_steps_back,
+	 a_clock_that_stepped_back_is_waited_for_not_run_away_from,
 	 a_used_up_counter_takes_the_next_millisecond, two_generators_on_one_clock_never_meet,
 	 threads_get_distinct_ids_each_in_rising_order,
 	 a_child_never_repeats_its_parents_ids_and_goes_on_behind_them)

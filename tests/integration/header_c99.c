@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The public headers, compiled as strict C99, and a program that uses only the shared libraries. */
+#include <outbox/sqlite.h>
+
+#include <stdio.h>
+#include <string.h>
+
+int main(void)
+{
+	struct outbox_message message = { .aggregate_type = "order", .event_type = "OrderPlaced" };
+	struct outbox_error error;
+	int r = outbox_push(NULL, &message, 1, NULL, &error);
+
+	if (r != OUTBOX_EINVAL || strcmp(outbox_status_name(r), "EINVAL") != 0)
+		return 1;
+	if (strcmp(outbox_version(), OUTBOX_VERSION) != 0 || strlen(outbox_id_new().text) != 36)
+		return 1;
+	outbox_close(NULL);
+	return outbox_sqlite_open(NULL, NULL, NULL, &error) == OUTBOX_EINVAL ? 0 : 1;
+}
