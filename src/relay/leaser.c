@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/* Heartbeats, renewal and balance of one worker's leases. */
+#include "relay/leaser.h"
+
+#include "relay/faultpoints.h"
+#include "relay/mutants.h"
+
+enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000 };
+
+static int64_t now_us(const struct ob_leaser *leaser)
+{
+	return ob_clock_boot_us(leaser->conf.clock);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A dead worker must not hold a share longer than its leases last. */
+static int64_t beat_ttl_ms(const struct ob_leaser_conf *conf)
+{
+	return conf->leasing ? min_i64(conf->heartbeat_ttl_ms, conf->lease_ttl_ms)
+			     : conf->heartbeat_ttl_ms;
+}
+
+static int64_t beat_every_ms(const struct ob_leaser_conf *conf)
+{
+	int64_t every = beat_ttl_ms(conf) / 3;
+
+	return conf->leasing ? min_i64(every, conf->lease_renew_ms) : every;
+}
+
+void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf)
+{
+	*leaser = (struct ob_leaser){
+		.conf = *conf,
+		.owner = conf->owner,
+		.arena = OB_ARENA_INIT(16 << 20),
+	};
+	if (OB_IS_MUTANT(HOST_OWNER)) {
+		leaser->owner = (struct ob_uuid){ { 1 } };
+		for (size_t i = 0; conf->hostname[i]; i++)
+			leaser->owner.b[1 + i % 15] ^= (uint8_t)conf->hostname[i];
+	}
+	ob_backoff_init(&leaser->backoff, RETRY_BASE_MS, RETRY_CAP_MS);
+	if (conf->leasing)
+		conf->view->owner = leaser->owner;
+}
+
+void ob_leaser_done(struct ob_leaser *leaser)
+{
+	ob_arena_done(&leaser->arena);
+}
+
+/* ---- the view -------------------------------------------------------- */
+
+static struct ob_lease_view *view_lock(struct ob_leaser *leaser)
+{
+	(void)pthread_mutex_lock(&leaser->conf.view->lock);
+	return leaser->conf.view;
+}
+
+static void view_unlock(struct ob_leaser *leaser, bool changed)
+{
+	struct ob_lease_view *view = leaser->conf.view;
+	size_t count = view->count;
+
+	if (changed)
+		atomic_fetch_add(&view->version, 1);
+	(void)pthread_mutex_unlock(&view->lock);
+	if (leaser->conf.metrics) {
+		struct ob_metrics_data *data = ob_metrics_lock(leaser->conf.metrics);
+
+		data->partitions = count;
+		data->share = leaser->share;
+		ob_metrics_unlock(leaser->conf.metrics);
+	}
+}
+
+/* Put a lease in its place by number, or renew the one that is there. The lock is held. */
+static void view_put(struct ob_lease_view *view, const struct ob_lease *lease, int64_t deadline_us)
+{
+	size_t at = 0;
+
+	while (at < view->count && view->leases[at].partition < lease->partition)
+		at++;
+	if (at < view->count && view->leases[at].partition == lease->partition) {
+		if (view->leases[at].epoch == lease->epoch) {
+			view->leases[at].deadline_us = deadline_us;
+			return;
+		}
+	} else {
+		if (view->count == OB_PARTITIONS_MAX)
+			return;
+		memmove(&view->leases[at + 1], &view->leases[at],
+			(view->count - at) * sizeof(view->leases[0]));
+		view->count++;
+	}
+	view->leases[at] = (struct ob_view_lease){
+		.partition = lease->partition,
+		.epoch = lease->epoch,
+		.deadline_us = deadline_us,
+	};
+}
+
+static bool is_among(const struct ob_view_lease *lease, const struct ob_lease *leases, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (leases[i].partition == lease->partition)
+			return leases[i].epoch == lease->epoch;
+	}
+	return false;
+}
+
+/* Drop what renew did not return; says how many. The lock is held. */
+static size_t view_keep(struct ob_lease_view *view, const struct ob_lease *leases, size_t count)
+{
+	size_t kept = 0, was = view->count;
+
+	for (size_t i = 0; i < was; i++) {
+		if (is_among(&view->leases[i], leases, count))
+			view->leases[kept++] = view->leases[i];
+	}
+	view->count = kept;
+	return was - kept;
+}
+
+/* ---- one store operation each ---------------------------------------- */
+
+static int do_seed(struct ob_leaser *leaser, struct ob_err *err)
+{
+	uint32_t count;
+	int r = ob_store_seed(leaser->conf.store, leaser->conf.target, &count, err);
+
+	if (r < 0)
+		return r;
+	view_lock(leaser)->partition_count = count;
+	view_unlock(leaser, true);
+	leaser->seeded = true;
+	return 0;
+}
+
+static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
+{
+	struct ob_worker worker = {
+		.id = leaser->owner,
+		.target = ob_str(leaser->conf.target),
+		.hostname = ob_str(leaser->conf.hostname),
+		.pid = leaser->conf.pid,
+	};
+	int64_t began = now_us(leaser);
+
+	if (leaser->conf.metrics) {
+		struct ob_metrics_data *data = ob_metrics_lock(leaser->conf.metrics);
+
+		worker.published = data->published;
+		worker.failed = data->failed;
+		ob_metrics_unlock(leaser->conf.metrics);
+	}
+	(void)OB_FAULT(OB_FAULT_LEASE_BEAT_BEFORE);
+
+	int r = ob_store_beat(leaser->conf.store, &worker, beat_ttl_ms(&leaser->conf), err);
+
+	if (r < 0)
+		return r;
+	leaser->beat_us = began + beat_every_ms(&leaser->conf) * 1000;
+	return 0;
+}
+
+/* Local trust ends a fifth before the lease does, counted from before the call. */
+static int64_t deadline_us(const struct ob_leaser *leaser, int64_t began)
+{
+	int64_t ttl = leaser->conf.lease_ttl_ms * 1000;
+
+	return began + ttl - ttl / 5;
+}
+
+static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
+{
+	struct ob_lease *leases;
+	int64_t began = now_us(leaser);
+	size_t count;
+
+	(void)OB_FAULT(OB_FAULT_LEASE_RENEW_BEFORE);
+	ob_arena_reset(&leaser->arena, SIZE_MAX);
+
+	int r = ob_store_renew(leaser->conf.store, leaser->conf.target, &leaser->owner,
+			       leaser->conf.lease_ttl_ms, &leaser->arena, &leases, &count, err);
+	if (r < 0 && OB_IS_MUTANT(RENEW_TRUST)) {
+		struct ob_lease_view *view = view_lock(leaser);
+
+		for (size_t i = 0; i < view->count; i++)
+			view->leases[i].deadline_us = deadline_us(leaser, began);
+		view_unlock(leaser, true);
+	}
+	if (r < 0)
+		return r;
+	(void)OB_FAULT(OB_FAULT_LEASE_RENEW_AFTER);
+
+	struct ob_lease_view *view = view_lock(leaser);
+	size_t lost = view_keep(view, leases, count);
+
+	for (size_t i = 0; i < count; i++)
+		view_put(view, &leases[i], deadline_us(leaser, began));
+	view_unlock(leaser, lost > 0 || count > 0);
+	leaser->renew_us = began + leaser->conf.lease_renew_ms * 1000;
+	if (lost > 0) {
+		/* We were away for long: shares and even the number of partitions may have changed.
+		 */
+		leaser->balance_us = 0;
+		leaser->seeded = false;
+		if (leaser->conf.log)
+			ob_log(leaser->conf.log, OB_LOG_WARN,
+			       "leases lost, their messages are left to the next owner",
+			       OB_KV("relay", leaser->conf.target),
+			       OB_KI("partitions", (int64_t)lost));
+	}
+	return 0;
+}
+
+/* Surplus drains from the top; what drains is taken back first when the share grows. */
+static void balance_view(struct ob_leaser *leaser, uint32_t share)
+{
+	struct ob_lease_view *view = view_lock(leaser);
+	uint32_t kept = 0;
+	bool changed = false;
+
+	leaser->share = share;
+	for (size_t i = 0; i < view->count; i++)
+		kept += !view->leases[i].draining;
+	for (size_t i = view->count; i-- > 0 && kept > share;) {
+		if (!view->leases[i].draining) {
+			view->leases[i].draining = true;
+			changed = true;
+			kept--;
+		}
+	}
+	for (size_t i = 0; i < view->count && kept < share; i++) {
+		struct ob_view_lease *lease = &view->leases[i];
+
+		if (lease->draining && !lease->drained && !lease->lost) {
+			lease->draining = false;
+			changed = true;
+			kept++;
+		}
+	}
+	leaser->want = kept < share ? share - kept : 0;
+	leaser->looked = false;
+	view_unlock(leaser, changed);
+}
+
+static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
+{
+	struct ob_worker *workers;
+	size_t count, index = 0;
+	int64_t every = min_i64(BALANCE_MS, leaser->conf.lease_renew_ms);
+
+	ob_arena_reset(&leaser->arena, SIZE_MAX);
+
+	int r = ob_store_workers(leaser->conf.store, leaser->conf.target, &leaser->arena, &workers,
+				 &count, err);
+	if (r < 0)
+		return r;
+	leaser->balance_us = now_us(leaser) + every * 1000;
+	while (index < count && !ob_uuid_eq(&workers[index].id, &leaser->owner))
+		index++;
+	if (index == count) {
+		/* The others count us out: join again before anything else. */
+		leaser->beat_us = 0;
+		leaser->want = 0;
+		return 0;
+	}
+
+	uint32_t partitions = view_lock(leaser)->partition_count;
+
+	view_unlock(leaser, false);
+	balance_view(leaser, ob_fair_share(partitions, (uint32_t)count, (uint32_t)index));
+	return 0;
+}
+
+/* Look before taking: a look is a read, taking locks the table of leases. */
+static int do_look(struct ob_leaser *leaser, struct ob_err *err)
+{
+	struct ob_partition *partitions;
+	size_t count;
+	bool any = false;
+
+	ob_arena_reset(&leaser->arena, SIZE_MAX);
+
+	int r = ob_store_partitions(leaser->conf.store, leaser->conf.target, &leaser->arena,
+				    &partitions, &count, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count && !any; i++)
+		any = !partitions[i].leased;
+	leaser->looked = any;
+	if (!any)
+		leaser->want = 0;
+	return 0;
+}
+
+static int do_take(struct ob_leaser *leaser, struct ob_err *err)
+{
+	struct ob_lease *leases;
+	int64_t began = now_us(leaser);
+	size_t count;
+
+	(void)OB_FAULT(OB_FAULT_LEASE_TAKE_BEFORE);
+	ob_arena_reset(&leaser->arena, SIZE_MAX);
+
+	int r = ob_store_take(leaser->conf.store, leaser->conf.target, &leaser->owner, leaser->want,
+			      leaser->conf.lease_ttl_ms, &leaser->arena, &leases, &count, err);
+	if (r < 0) {
+		/* It may have happened: a renewal tells. */
+		leaser->renew_us = 0;
+		return r;
+	}
+	(void)OB_FAULT(OB_FAULT_LEASE_TAKE_AFTER);
+
+	struct ob_lease_view *view = view_lock(leaser);
+
+	for (size_t i = 0; i < count; i++)
+		view_put(view, &leases[i], deadline_us(leaser, began));
+	view_unlock(leaser, count > 0);
+	leaser->want = 0;
+	if (count > 0 && leaser->conf.log)
+		ob_log(leaser->conf.log, OB_LOG_INFO, "partitions taken",
+		       OB_KV("relay", leaser->conf.target), OB_KI("partitions", (int64_t)count),
+		       OB_KI("share", leaser->share));
+	return 0;
+}
+
+/* What the worker is done with, or has lost, leaves the view; what is still ours is given back. */
+static int do_release(struct ob_leaser *leaser, struct ob_err *err)
+{
+	uint32_t partitions[OB_PARTITIONS_MAX];
+	size_t count = 0, kept = 0;
+	bool lost = false;
+	uint64_t answers = atomic_load(&leaser->conf.view->answers);
+	struct ob_lease_view *view = view_lock(leaser);
+
+	for (size_t i = 0; i < view->count; i++) {
+		lost = lost || view->leases[i].lost;
+		if (view->leases[i].draining && view->leases[i].drained && !view->leases[i].lost)
+			partitions[count++] = view->leases[i].partition;
+	}
+	view_unlock(leaser, false);
+	if (count > 0) {
+		(void)OB_FAULT(OB_FAULT_RELEASE_BEFORE);
+
+		int r = ob_store_release(leaser->conf.store, leaser->conf.target, &leaser->owner,
+					 partitions, count, err);
+		if (r < 0)
+			return r;
+		(void)OB_FAULT(OB_FAULT_RELEASE_AFTER);
+	}
+
+	view = view_lock(leaser);
+	for (size_t i = 0; i < view->count; i++) {
+		if (!view->leases[i].lost && !view->leases[i].drained)
+			view->leases[kept++] = view->leases[i];
+	}
+	view->count = kept;
+	view_unlock(leaser, true);
+	leaser->answers = answers;
+	if (lost)
+		leaser->renew_us = 0;
+	if (count > 0 && leaser->conf.log)
+		ob_log(leaser->conf.log, OB_LOG_INFO, "partitions released",
+		       OB_KV("relay", leaser->conf.target), OB_KI("partitions", (int64_t)count));
+	return 0;
+}
+
+/* ---- stepping -------------------------------------------------------- */
+
+typedef int leaser_op(struct ob_leaser *leaser, struct ob_err *err);
+
+/* What is due; renewal before balance, so that a busy table costs no lease. */
+static leaser_op *next_op(const struct ob_leaser *leaser, int64_t now)
+{
+	if (now >= leaser->beat_us)
+		return do_beat;
+	if (!leaser->conf.leasing)
+		return NULL;
+	if (now >= leaser->renew_us)
+		return do_renew;
+	if (!leaser->seeded)
+		return do_seed;
+	if (atomic_load(&leaser->conf.view->answers) != leaser->answers)
+		return do_release;
+	if (now >= leaser->balance_us)
+		return do_balance;
+	if (leaser->want > 0)
+		return leaser->looked ? do_take : do_look;
+	return NULL;
+}
+
+static void failed(struct ob_leaser *leaser, const struct ob_err *err)
+{
+	int64_t wait_ms = ob_backoff_next_ms(&leaser->backoff);
+
+	ob_metrics_error(leaser->conf.metrics, ob_clock_real_us(leaser->conf.clock), err, NULL);
+	leaser->retry_us = now_us(leaser) + wait_ms * 1000;
+	if (err->kind == OB_ERR_FATAL) {
+		leaser->failed = true;
+		leaser->err = *err;
+	}
+	if (leaser->conf.log)
+		ob_log(leaser->conf.log, leaser->failed ? OB_LOG_ERROR : OB_LOG_WARN,
+		       leaser->failed ? "leases cannot be kept, stopping"
+				      : "store failed for the leases, trying again",
+		       OB_KV("relay", leaser->conf.target), OB_KV("error", err->msg),
+		       OB_KI("delay_ms", wait_ms));
+}
+
+static int64_t next_due(const struct ob_leaser *leaser)
+{
+	int64_t due = leaser->beat_us;
+
+	if (leaser->conf.leasing)
+		due = min_i64(due, min_i64(leaser->renew_us, leaser->balance_us));
+	return due;
+}
+
+bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
+{
+	struct ob_err err = OB_ERR_INIT;
+	int64_t now = now_us(leaser);
+
+	*ret_wake_us = INT64_MAX;
+	if (leaser->failed)
+		return false;
+	if (now < leaser->retry_us) {
+		*ret_wake_us = leaser->retry_us;
+		return false;
+	}
+
+	leaser_op *op = next_op(leaser, now);
+
+	if (!op) {
+		*ret_wake_us = next_due(leaser);
+		return false;
+	}
+	if (op(leaser, &err) < 0) {
+		failed(leaser, &err);
+		*ret_wake_us = leaser->failed ? INT64_MAX : leaser->retry_us;
+		return false;
+	}
+	leaser->retry_us = 0;
+	ob_backoff_reset(&leaser->backoff);
+	return true;
+}
+
+int ob_leaser_leave(struct ob_leaser *leaser, struct ob_err *err)
+{
+	(void)OB_FAULT(OB_FAULT_LEAVE_BEFORE);
+
+	int r = ob_store_leave(leaser->conf.store, leaser->conf.target, &leaser->owner, err);
+
+	if (r < 0)
+		return r;
+	(void)OB_FAULT(OB_FAULT_LEAVE_AFTER);
+	if (leaser->conf.leasing) {
+		view_lock(leaser)->count = 0;
+		view_unlock(leaser, true);
+	}
+	return 0;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* The worker's step: what comes first, when to wait, and how to stop. */
+#include "relay/worker.h"
+
+#include "relay/mutants.h"
+#include "relay/worker_impl.h"
+
+enum { BATCHES_IN_MEMORY = 3 }; /* one being settled, one at the sink, one fetched ahead */
+
+/* ---- making and freeing ---------------------------------------------- */
+
+static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
+{
+	const struct ob_config_relay *relay = worker->conf.relay;
+	bool ordered = (worker->conf.sink->ops->caps & OB_SINK_ORDERED) != 0;
+	struct ob_flight_conf conf = {
+		.max_messages = BATCHES_IN_MEMORY * relay->batch_size,
+		.max_bytes = BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
+		.ordering = ob_worker_claims(worker) ? OB_ORDER_NONE
+						     : (enum ob_ordering)relay->ordering,
+		/* With hold a refused message must stop those behind it, so none may be under way.
+		 */
+		.pipelined = ordered && relay->on_dead == OB_ON_DEAD_RELEASE,
+		.claims = ob_worker_claims(worker),
+	};
+
+	return ob_flight_init(&worker->flight, &conf, err);
+}
+
+int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **ret_worker,
+		  struct ob_err *err)
+{
+	const struct ob_config_relay *relay = conf->relay;
+	struct ob_relay_worker *worker = calloc(1, sizeof(*worker));
+	int r;
+
+	if (!worker)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
+	worker->conf = *conf;
+	worker->owner = conf->id;
+	worker->hungry = true;
+	worker->retry_due_us = INT64_MAX;
+	worker->policy = (struct ob_policy){
+		.retry = { relay->retry.base_delay_ms, relay->retry.max_backoff_ms,
+			   relay->retry.multiplier, relay->retry.jitter },
+		.max_attempts = relay->retry.max_attempts,
+	};
+	ob_rng_init(&worker->rng, conf->seed);
+	ob_breaker_init(&worker->breaker);
+	ob_backoff_init(&worker->store_backoff, OB_WORKER_STORE_MS, OB_WORKER_STORE_CAP_MS);
+	ob_backoff_init(&worker->idle_backoff, OB_WORKER_IDLE_MS, relay->idle_backoff_ms);
+	r = ob_route_init(&worker->route, relay->route.destination, err);
+	if (r >= 0)
+		r = init_flight(worker, err);
+	if (r < 0) {
+		free(worker);
+		return r;
+	}
+	worker->outcomes = calloc(worker->flight.conf.max_messages, sizeof(*worker->outcomes));
+	worker->settling = calloc(worker->flight.conf.max_messages, sizeof(struct ob_entry *));
+	if (!worker->outcomes || !worker->settling) {
+		ob_worker_free(worker);
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
+	}
+	*ret_worker = worker;
+	return 0;
+}
+
+void ob_worker_free(struct ob_relay_worker *worker)
+{
+	if (!worker)
+		return;
+	ob_sink_reset(worker->conf.sink);
+	ob_flight_done(&worker->flight);
+	free(worker->outcomes);
+	free(worker->settling);
+	free(worker);
+}
+
+/* ---- failing --------------------------------------------------------- */
+
+void ob_worker_fail(struct ob_relay_worker *worker, const struct ob_err *err)
+{
+	if (worker->err.kind != OB_ERR_NONE)
+		return;
+	worker->err = *err;
+	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	if (worker->conf.log)
+		ob_log(worker->conf.log, OB_LOG_ERROR, "worker cannot go on, stopping",
+		       OB_KV("relay", worker->conf.relay->name), OB_KV("error", err->msg));
+	atomic_store(&worker->stop, OB_STOP_NOW);
+}
+
+void ob_worker_reset_sink(struct ob_relay_worker *worker)
+{
+	ob_sink_reset(worker->conf.sink);
+	worker->sink_ready = worker->sink_full = false;
+	ob_flight_drop_sent(&worker->flight, ob_worker_now(worker));
+}
+
+void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
+			    const struct ob_err *err)
+{
+	int64_t wait_ms = ob_backoff_next_ms(&worker->store_backoff);
+
+	worker->data.store_errors++;
+	worker->store_retry_us = ob_worker_now(worker) + wait_ms * 1000;
+	if (err->kind == OB_ERR_FATAL) {
+		ob_worker_fail(worker, err);
+		/* Nothing can be settled any more: the leases will expire. */
+		ob_worker_reset_sink(worker);
+		worker->state = OB_WORKER_FAILED;
+		return;
+	}
+	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	if (worker->conf.log)
+		ob_log(worker->conf.log, OB_LOG_WARN, "store failed, trying again",
+		       OB_KV("relay", worker->conf.relay->name), OB_KV("doing", doing),
+		       OB_KI("delay_ms", wait_ms), OB_KV("error", err->msg));
+}
+
+void ob_worker_store_ok(struct ob_relay_worker *worker)
+{
+	worker->store_retry_us = 0;
+	ob_backoff_reset(&worker->store_backoff);
+}
+
+/* ---- stopping -------------------------------------------------------- */
+
+void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how)
+{
+	int was = atomic_load(&worker->stop);
+
+	while (was < (int)how && !atomic_compare_exchange_weak(&worker->stop, &was, (int)how))
+		;
+}
+
+void ob_worker_nudge(struct ob_relay_worker *worker)
+{
+	atomic_store(&worker->nudged, true);
+}
+
+static void pretend_delivered(struct ob_relay_worker *worker)
+{
+	struct ob_flight *flight = &worker->flight;
+
+	for (uint32_t i = 0; i < flight->conf.max_messages; i++) {
+		if (flight->entries[i].state == OB_ENTRY_SENT)
+			ob_flight_ok(flight, &flight->entries[i], ob_worker_now(worker));
+	}
+}
+
+/* Act on a new wish to stop. */
+static bool begin_stop(struct ob_relay_worker *worker)
+{
+	enum ob_stop stop = (enum ob_stop)atomic_load(&worker->stop);
+
+	if (stop == worker->stopping)
+		return false;
+	worker->stopping = stop;
+	ob_flight_drop_queued(&worker->flight, -1, ob_worker_now(worker));
+	if (OB_IS_MUTANT(LOSE_ON_DRAIN))
+		pretend_delivered(worker);
+	if (stop == OB_STOP_NOW)
+		ob_worker_reset_sink(worker);
+	return true;
+}
+
+static bool end_stop(struct ob_relay_worker *worker)
+{
+	bool tried = worker->stopping == OB_STOP_NOW && worker->store_retry_us > 0;
+
+	if (worker->stopping == OB_STOP_NO)
+		return false;
+	/* Told to leave at once, what the store would not take is left to the next owner. */
+	if (worker->flight.count > 0 && !(tried && worker->flight.in_flight == 0))
+		return false;
+	worker->state = worker->err.kind != OB_ERR_NONE ? OB_WORKER_FAILED : OB_WORKER_STOPPED;
+	return true;
+}
+
+/* ---- stepping -------------------------------------------------------- */
+
+static bool try_settle(struct ob_relay_worker *worker)
+{
+	return ob_worker_now(worker) >= worker->store_retry_us && ob_worker_settle(worker);
+}
+
+/* A probe that was forgotten with its partition: another one may go. */
+static void check_probe(struct ob_relay_worker *worker)
+{
+	if (worker->probing && !ob_flight_find(&worker->flight, worker->probe)) {
+		worker->probing = false;
+		ob_breaker_unprobe(&worker->breaker);
+	}
+}
+
+/* What was forgotten, or whose key is free again, must be fetched anew. */
+static void check_hunger(struct ob_relay_worker *worker)
+{
+	if (worker->flight.forgotten != worker->forgotten ||
+	    worker->flight.held_keys < worker->held_keys)
+		worker->hungry = true;
+	worker->forgotten = worker->flight.forgotten;
+	worker->held_keys = worker->flight.held_keys;
+}
+
+/*
+ * One thing at a time. What the sink gave comes first, then it gets more to do;
+ * while it is at that, the store records what is over and brings what comes next.
+ */
+static bool work(struct ob_relay_worker *worker)
+{
+	if (ob_worker_take_view(worker) || begin_stop(worker))
+		return true;
+	if (ob_worker_poll(worker, 0) || ob_worker_send(worker))
+		return true;
+	if (ob_worker_settle_due(worker) && try_settle(worker))
+		return true;
+	if (ob_worker_fetch(worker))
+		return true;
+	if (ob_flight_outcome(&worker->flight) && try_settle(worker))
+		return true;
+	if (end_stop(worker) || ob_worker_check_news(worker))
+		return true;
+	/* Nothing to do: a sink without an fd is waited for here. */
+	if (worker->conf.sink_wait_ms > 0 && ob_sink_fd(worker->conf.sink) < 0)
+		return ob_worker_poll(worker, worker->conf.sink_wait_ms);
+	return false;
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t fetch_wake(const struct ob_relay_worker *worker, int64_t now, int store_fd)
+{
+	int64_t wake = min_i64(worker->idle_until_us, worker->retry_due_us);
+
+	if (worker->stopping != OB_STOP_NO || !ob_worker_can_fetch(worker))
+		return INT64_MAX;
+	if (worker->breaker.state == OB_BREAKER_OPEN)
+		return worker->breaker.open_until_us;
+	/* Full: an outcome will make room. */
+	if (worker->hungry)
+		return now + OB_WORKER_SINK_US;
+	return store_fd < 0 ? min_i64(wake, now + OB_WORKER_CHECK_US) : wake;
+}
+
+static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_step *step)
+{
+	int64_t now = ob_worker_now(worker);
+	int64_t wake = fetch_wake(worker, now, step->store_fd);
+	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
+
+	if (worker->flight.in_flight > 0)
+		wake = min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
+	if (oldest)
+		wake = min_i64(wake, oldest->since_us + OB_WORKER_SETTLE_US);
+	if (worker->flight.queued > 0)
+		wake = min_i64(wake, worker->breaker.state == OB_BREAKER_OPEN
+					     ? worker->breaker.open_until_us
+					     : now + OB_WORKER_SINK_US);
+	if (worker->store_retry_us > 0 && wake < worker->store_retry_us &&
+	    worker->flight.in_flight == 0)
+		wake = worker->store_retry_us;
+	return wake > now ? wake : now + 1000;
+}
+
+static void publish(struct ob_relay_worker *worker)
+{
+	struct ob_metrics_data *data;
+	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
+
+	if (!worker->conf.metrics)
+		return;
+	worker->data.forgotten = worker->flight.forgotten;
+	data = ob_metrics_lock(worker->conf.metrics);
+#define X(name, help) data->name = worker->data.name;
+	OB_COUNTER_MAP(X)
+#undef X
+	data->queued = worker->flight.queued;
+	data->in_flight = worker->flight.in_flight;
+	data->unsettled = worker->flight.unsettled;
+	data->memory_bytes = worker->flight.bytes;
+	data->held_keys = worker->flight.held_keys;
+	data->fetch_us = worker->data.fetch_us;
+	data->settle_us = worker->data.settle_us;
+	data->last_fetch_us = worker->data.last_fetch_us;
+	data->last_settle_us = worker->data.last_settle_us;
+	data->oldest_unsettled_us = oldest ? ob_worker_now(worker) - oldest->since_us : 0;
+	data->breaker = worker->breaker.state;
+	data->alarm = worker->breaker.alarm;
+	ob_metrics_unlock(worker->conf.metrics);
+}
+
+void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
+{
+	struct ob_step step = { .wake_us = INT64_MAX, .store_fd = -1, .sink_fd = -1 };
+
+	if (worker->state == OB_WORKER_RUNNING) {
+		step.worked = work(worker);
+		check_probe(worker);
+		check_hunger(worker);
+		ob_worker_say_drained(worker);
+		publish(worker);
+	}
+	step.state = worker->state;
+	if (step.state == OB_WORKER_RUNNING && !step.worked) {
+		step.store_fd = ob_store_wake_fd(worker->conf.store);
+		if (worker->flight.in_flight > 0)
+			step.sink_fd = ob_sink_fd(worker->conf.sink);
+		step.wake_us = next_wake(worker, &step);
+	}
+	*ret_step = step;
+}
+
+bool ob_worker_is_idle(const struct ob_relay_worker *worker)
+{
+	return worker->flight.count == 0 && !worker->hungry && worker->store_retry_us == 0 &&
+	       worker->data.fetches > 0;
+}
+
+const struct ob_err *ob_worker_error(const struct ob_relay_worker *worker)
+{
+	return &worker->err;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One worker: moves messages from one store connection to one sink, step by
+ * step. It has no thread and never waits by itself: whoever drives it (a thread
+ * of the relay, or the simulator with a virtual clock) calls ob_worker_step().
+ *
+ * Nothing here is written to the store but by settle (and claim, without leasing), so
+ * freeing a worker at any moment is a crash: nothing is lost.
+ */
+#ifndef OB_RELAY_WORKER_H
+#define OB_RELAY_WORKER_H
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "config/config.h"
+#include "relay/leaser.h"
+#include "relay/metrics.h"
+
+/* The failure classifier: may turn the kind that the sink gave into another one. */
+typedef enum ob_err_kind ob_classify_fn(void *arg, const struct ob_message *message,
+					const struct ob_err *err);
+
+struct ob_worker_conf {
+	const struct ob_config_relay *relay; /* its store and sink members are not looked at */
+	struct ob_uuid id;                   /* the owner of the leases */
+	struct ob_store *store;              /* all borrowed, and outlive the worker */
+	struct ob_sink *sink;
+	const struct ob_clock *clock;
+	struct ob_lease_view *view; /* NULL: row claims, without leasing and order */
+	struct ob_metrics *metrics; /* NULL: none */
+	const struct ob_log *log;   /* NULL: silent */
+	ob_classify_fn *classify;   /* NULL: the sink's kinds stand */
+	void *classify_arg;
+	uint64_t seed;    /* of jitter and probes; another one for each worker */
+	int sink_wait_ms; /* how long a step may wait in the sink's poll when it has no fd; 0 in the
+			     simulator */
+};
+
+enum ob_worker_state {
+	OB_WORKER_RUNNING,
+	OB_WORKER_STOPPED, /* drained (or told to leave): everything known is settled, nothing is
+			      held */
+	OB_WORKER_FAILED,  /* FATAL: see ob_worker_error() */
+};
+
+/* What a step says to its driver. */
+struct ob_step {
+	enum ob_worker_state state;
+	bool worked;     /* something was done: call again at once */
+	int64_t wake_us; /* else: nothing to do before this time of the boot clock, unless an fd is
+			    readable, the view has a new version, or stop was called */
+	int store_fd, sink_fd; /* to wait on for reading; -1: none */
+};
+
+struct ob_relay_worker;
+
+/* On success the caller owns *ret_worker. */
+int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **ret_worker,
+		  struct ob_err *err);
+/* Forget everything, as a crash would; the sink is reset, the store is not called. NULL is allowed.
+ */
+void ob_worker_free(struct ob_relay_worker *worker);
+
+/*
+ * Do at most one of: take in a new view of the leases, poll the sink, send
+ * a run of messages, settle, fetch. At most one store call that reads or writes rows.
+ */
+void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step);
+
+/*
+ * DRAIN: fetch and send no more, wait for what is in flight, settle, then the state is
+ * STOPPED. NOW: also forget what is in flight; settle what is known, once. Any thread.
+ */
+void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how);
+
+/* Look for work at the next step, whatever the idle backoff says. Any thread. */
+void ob_worker_nudge(struct ob_relay_worker *worker);
+
+/* Nothing in memory, and the last look at every partition found nothing. */
+bool ob_worker_is_idle(const struct ob_relay_worker *worker);
+/* Why it failed; kind NONE while it has not. */
+const struct ob_err *ob_worker_error(const struct ob_relay_worker *worker);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* The worker's side of the sink: sending, polling, and what follows from an outcome. */
+#include "relay/faultpoints.h"
+#include "relay/mutants.h"
+#include "relay/worker_impl.h"
+
+static bool log_on(const struct ob_relay_worker *worker)
+{
+	return worker->conf.log != NULL;
+}
+
+static void log_opened(struct ob_relay_worker *worker, const char *why)
+{
+	worker->data.breaker_opened++;
+	if (log_on(worker))
+		ob_log(worker->conf.log, OB_LOG_WARN, "sink is down, waiting for it",
+		       OB_KV("relay", worker->conf.relay->name), OB_KV("error", why));
+}
+
+static void log_closed(const struct ob_relay_worker *worker)
+{
+	if (log_on(worker))
+		ob_log(worker->conf.log, OB_LOG_INFO, "sink is back, going on",
+		       OB_KV("relay", worker->conf.relay->name));
+}
+
+static bool is_probe(struct ob_relay_worker *worker, const struct ob_entry *entry)
+{
+	if (!worker->probing || ob_flight_tag(&worker->flight, entry) != worker->probe)
+		return false;
+	worker->probing = false;
+	return true;
+}
+
+static void sink_down(struct ob_relay_worker *worker, const struct ob_err *err)
+{
+	worker->sink_ready = false;
+	if (ob_breaker_down(&worker->breaker, ob_worker_now(worker))) {
+		ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
+				 NULL);
+		log_opened(worker, err->msg);
+	}
+}
+
+/* ---- outcomes -------------------------------------------------------- */
+
+static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bool probe)
+{
+	int64_t now = ob_worker_now(worker);
+
+	if ((probe || worker->breaker.state == OB_BREAKER_CLOSED) &&
+	    ob_breaker_success(&worker->breaker))
+		log_closed(worker);
+	ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, entry->message),
+			false, now);
+	ob_flight_ok(&worker->flight, entry, now);
+}
+
+/* What is about the message itself is reported; what is about the sink, the breaker reports. */
+static void report(struct ob_relay_worker *worker, const struct ob_entry *entry,
+		   const struct ob_verdict *verdict)
+{
+	bool dead = verdict->action == OB_ACT_DEAD;
+	char id[OB_UUID_TEXT_SIZE];
+	struct ob_err err = { .kind = entry->failure };
+
+	(void)snprintf(err.msg, sizeof(err.msg), "%s", entry->error ? entry->error : "");
+	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), &err,
+			 &entry->message->id);
+	if (!log_on(worker))
+		return;
+	ob_uuid_format(&entry->message->id, id);
+	ob_log(worker->conf.log, dead ? OB_LOG_ERROR : OB_LOG_WARN,
+	       dead ? "send failed, giving the message up" : "send failed, trying again later",
+	       OB_KV("relay", worker->conf.relay->name), OB_KV("id", id),
+	       OB_KI("attempt", (int64_t)entry->message->attempts + 1),
+	       OB_KI("delay_ms", verdict->delay_ms), OB_KV("error", err.msg));
+}
+
+/* While most keys fail, a failure says nothing about its message. */
+static bool is_outage(const struct ob_relay_worker *worker)
+{
+	return worker->breaker.alarm && worker->breaker.state != OB_BREAKER_CLOSED;
+}
+
+static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
+{
+	const struct ob_message *message = entry->message;
+	int64_t now = ob_worker_now(worker);
+	bool about_it = entry->failure == OB_ERR_RETRY || entry->failure == OB_ERR_REJECT;
+	struct ob_verdict verdict = ob_policy_judge(&worker->policy, entry->failure,
+						    message->attempts, ob_rng_unit(&worker->rng));
+
+	if (about_it && message->attempts == 0)
+		ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, message),
+				true, now);
+	if (about_it && is_outage(worker))
+		verdict.action = OB_ACT_WAIT;
+	switch (verdict.action) {
+	case OB_ACT_RETRY:
+		report(worker, entry, &verdict);
+		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_RETRY, verdict.delay_ms, now);
+		return;
+	case OB_ACT_DEAD:
+		report(worker, entry, &verdict);
+		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_DEAD, 0, now);
+		return;
+	case OB_ACT_WAIT:
+		worker->data.down++;
+		break;
+	case OB_ACT_PUBLISHED: /* a classifier may say that a failure is none */
+		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_PUBLISHED, 0, now);
+		return;
+	case OB_ACT_FORGET:
+	case OB_ACT_STOP:
+		break;
+	}
+	ob_flight_drop(&worker->flight, entry, now);
+}
+
+static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const struct ob_err *err)
+{
+	int64_t now = ob_worker_now(worker);
+	enum ob_err_kind kind = err->kind;
+	bool probe = is_probe(worker, entry);
+
+	if (worker->conf.classify)
+		kind = worker->conf.classify(worker->conf.classify_arg, entry->message, err);
+	if (kind == OB_ERR_NONE) {
+		succeeded(worker, entry, probe);
+		return;
+	}
+	if (kind == OB_ERR_DOWN)
+		sink_down(worker, err);
+	else if (kind == OB_ERR_FATAL)
+		ob_worker_fail(worker, err);
+	else if (probe && ob_breaker_answer(&worker->breaker, now))
+		log_closed(worker);
+	ob_flight_fail(&worker->flight, entry, kind, err->msg);
+	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
+		judge(worker, own);
+}
+
+bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
+{
+	struct ob_err err = OB_ERR_INIT;
+	int n;
+
+	if (worker->flight.in_flight == 0)
+		return false;
+	n = ob_sink_poll(worker->conf.sink, timeout_ms, worker->acks, OB_WORKER_ACKS, &err);
+	if (n < 0) {
+		ob_worker_fail(worker, &err);
+		ob_worker_reset_sink(worker);
+		return true;
+	}
+	if (n == 0)
+		return false;
+	(void)OB_FAULT(OB_FAULT_POLL_AFTER);
+	worker->sink_full = false;
+	for (int i = 0; i < n; i++) {
+		struct ob_entry *entry = ob_flight_find(&worker->flight, worker->acks[i].tag);
+
+		if (!entry)
+			continue;
+		if (worker->acks[i].err.kind == OB_ERR_NONE)
+			succeeded(worker, entry, is_probe(worker, entry));
+		else
+			failed(worker, entry, &worker->acks[i].err);
+	}
+	return true;
+}
+
+/* ---- sending --------------------------------------------------------- */
+
+static bool make_ready(struct ob_relay_worker *worker)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	if (worker->sink_ready)
+		return true;
+	if (ob_sink_open(worker->conf.sink, &err) < 0) {
+		if (err.kind == OB_ERR_FATAL)
+			ob_worker_fail(worker, &err);
+		else
+			sink_down(worker, &err);
+		return false;
+	}
+	worker->sink_ready = true;
+	return true;
+}
+
+/* It was not ours to send: forget it, and with it all that would meet the same fate. */
+static void refuse(struct ob_relay_worker *worker, struct ob_entry *entry)
+{
+	if (ob_worker_claims(worker))
+		ob_flight_drop(&worker->flight, entry, ob_worker_now(worker));
+	else
+		ob_flight_drop_queued(&worker->flight, entry->message->partition,
+				      ob_worker_now(worker));
+}
+
+/* Hand one message over; false when no more should follow now. */
+static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
+{
+	struct ob_err err = OB_ERR_INIT;
+	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
+	int r;
+
+	if (!entry->delivery.message &&
+	    !ob_route_apply(&worker->route, entry->message, &entry->batch->batch.arena,
+			    &entry->delivery)) {
+		r = ob_err_set(&err, OUTBOX_ENOMEM, OB_ERR_RETRY, "routing: out of memory");
+	} else {
+		entry->delivery.tag = ob_flight_tag(&worker->flight, entry);
+		(void)OB_FAULT(OB_FAULT_SEND_BEFORE);
+		r = ob_sink_send(worker->conf.sink, &entry->delivery, &err);
+	}
+	if (r == OB_SINK_FULL) {
+		worker->sink_full = true;
+		return false;
+	}
+	if (probe) {
+		worker->probing = true;
+		worker->probe = ob_flight_tag(&worker->flight, entry);
+		ob_breaker_probe(&worker->breaker);
+	}
+	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
+	if (r < 0) {
+		failed(worker, entry, &err);
+		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
+	}
+	worker->data.sent++;
+	(void)OB_FAULT(OB_FAULT_SEND_AFTER);
+	if (OB_IS_MUTANT(SETTLE_BEFORE_ACK))
+		succeeded(worker, entry, probe);
+	return !probe;
+}
+
+bool ob_worker_send(struct ob_relay_worker *worker)
+{
+	bool worked = false;
+
+	/* What we cannot settle now we had better not send: a takeover would send it again. */
+	if (worker->stopping != OB_STOP_NO || worker->store_retry_us > 0 || worker->sink_full)
+		return false;
+	if (!ob_flight_next(&worker->flight, 0) ||
+	    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
+		return false;
+	if (!make_ready(worker))
+		return true;
+	for (int i = 0; i < OB_WORKER_RUN && worker->stopping == OB_STOP_NO; i++) {
+		/* When most keys fail, a probe that is always the same poison would never end it.
+		 */
+		bool pick = worker->breaker.alarm;
+		uint32_t skip = pick ? (uint32_t)ob_rng_below(&worker->rng, 64) : 0;
+		struct ob_entry *entry = ob_flight_next(&worker->flight, skip);
+
+		if (!entry || ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
+			break;
+		if (!ob_worker_may_send(worker, entry)) {
+			refuse(worker, entry);
+			worked = true;
+			continue;
+		}
+		bool more = send_one(worker, entry);
+
+		worked = worked || !worker->sink_full;
+		if (!more)
+			break;
+	}
+	return worked;
+}
