@@ -53,6 +53,10 @@ OB_TEST(a_file_that_cannot_be_read_is_one_line)
 	ck_assert_int_eq(mkdir(path_of("a.yaml"), 0700), 0);
 	expect(1, "", "a.yaml: is a directory, not a file\n", "-c", "a.yaml", "config", "check",
 	       NULL);
+	put_file("b.yaml", "stores: {}\n");
+	ck_assert_int_eq(chmod(path_of("b.yaml"), 0), 0);
+	expect(1, "", "b.yaml: cannot be read: Permission denied\n", "-c", "b.yaml", "config",
+	       "check", NULL);
 	end();
 }
 OB_TEST_END
