@@ -4,6 +4,8 @@
 
 #include "base/opt.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,6 +43,7 @@ static int store_value(struct args *a, const struct ob_cmd_opt *opt, void *base,
 		OB_OPT_END,
 	};
 
+	assert(base && text); /* a command with options has a struct for them */
 	switch (opt->type) {
 	case OB_CMD_FLAG:
 		*(bool *)field = true;
@@ -127,7 +130,7 @@ static int read_option(struct args *a, const char *word)
 	const char *name = word + (is_long ? 2 : 1);
 	const char *value = is_long ? strchr(name, '=') : name[1] ? name + 1 : NULL;
 	size_t n = is_long && value ? (size_t)(value - name) : strlen(name);
-	char letter = is_long ? '\0' : name[0];
+	char letter = (char)(is_long ? 0 : name[0]);
 	void *base = a->cli;
 	const struct ob_cmd_opt *opt = find_opt(ob_cmd_globals, name, n, letter);
 
@@ -149,7 +152,7 @@ static int read_option(struct args *a, const char *word)
 	}
 	if (base == a->cli && opt->offset == offsetof(struct ob_cli, config))
 		a->cli->config_given = true;
-	return store_value(a, opt, base, value);
+	return store_value(a, opt, base, value ? value : "");
 }
 
 /* The first word, or the second behind a prefix, names the command. */
@@ -176,23 +179,36 @@ static int read_command(struct args *a, const char *word)
 	return set_defaults(a, cmd->options, a->values);
 }
 
+/* The table writes STATE, a sentence says state. */
+static const char *lower(const char *name, char out[32])
+{
+	(void)snprintf(out, 32, "%s", name);
+	for (char *p = out; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return out;
+}
+
 static int check_choice(const struct ob_cli *cli, const struct ob_cmd_operand *row,
 			const char *word)
 {
 	size_t count = 0;
+	char what[32];
 
+	assert(word);
 	for (; row->choices[count]; count++) {
 		if (strcmp(row->choices[count], word) == 0)
 			return OB_EXIT_OK;
 	}
 	const char *near = ob_suggest(word, row->choices, count);
 	if (near)
-		return ob_cli_usage(cli, "no %s '%s'; did you mean '%s'?", row->name, word, near);
+		return ob_cli_usage(cli, "no %s '%s'; did you mean '%s'?", lower(row->name, what),
+				    word, near);
 
 	struct ob_buf all = OB_BUF_INIT(400);
 	for (size_t i = 0; i < count; i++)
 		ob_buf_addf(&all, "%s%s", i ? ", " : "", row->choices[i]);
-	int r = ob_cli_usage(cli, "no %s '%s'; it is one of %s", row->name, word, ob_buf_str(&all));
+	int r = ob_cli_usage(cli, "no %s '%s'; it is one of %s", lower(row->name, what), word,
+			     ob_buf_str(&all));
 	ob_buf_done(&all);
 	return r;
 }

@@ -17,8 +17,8 @@ void ob_base64_encode(struct ob_buf *out, struct ob_str bytes)
 		if (left > 2)
 			v |= p[i + 2];
 		char four[4] = { alphabet[v >> 18], alphabet[v >> 12 & 63],
-				 left > 1 ? alphabet[v >> 6 & 63] : '=',
-				 left > 2 ? alphabet[v & 63] : '=' };
+				 (char)(left > 1 ? alphabet[v >> 6 & 63] : '='),
+				 (char)(left > 2 ? alphabet[v & 63] : '=') };
 		ob_buf_add(out, (struct ob_str){ four, 4 });
 	}
 }

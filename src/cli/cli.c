@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +100,7 @@ static int unknown_store(const struct ob_cli *cli, const struct ob_config *confi
 	struct ob_buf names = OB_BUF_INIT(400);
 	int r;
 
+	assert(config && (config->stores || config->store_count == 0));
 	for (size_t i = 0; i < config->store_count; i++)
 		ob_buf_addf(&names, "%s%s", i ? ", " : "", config->stores[i].name);
 	if (cli->store)

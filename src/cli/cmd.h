@@ -33,15 +33,15 @@ enum ob_cmd_complete {
 
 struct ob_cmd_opt {
 	const char *name; /* without the dashes */
-	char letter;      /* 'c' for -c; 0: none */
 	const char *arg;  /* what stands for the value in the help; NULL for a flag */
-	enum ob_cmd_type type;
 	size_t offset;
 	const char *env;  /* the environment variable that sets it too, or NULL */
 	const char *dflt; /* parsed by the same code; NULL: zero */
 	int64_t min, max; /* INT and DURATION */
-	enum ob_cmd_complete complete;
 	const char *help; /* one sentence */
+	enum ob_cmd_type type;
+	enum ob_cmd_complete complete;
+	char letter; /* 'c' for -c; 0: none */
 };
 
 #define OB_CMD_OPT_END \

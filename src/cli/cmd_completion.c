@@ -46,25 +46,39 @@ static void bash_opt(const struct ob_cmd *cmd, const struct ob_cmd_opt *opt)
 	printf("--%s ", opt->name);
 }
 
-/* Options whose value is a file, or anything: what must not be completed as a word. */
+/* Has an option of that name been seen before command `last`, or is it a shared one? */
+static bool seen_before(const char *name, size_t last)
+{
+	for (size_t i = 0; i < last; i++) {
+		for (const struct ob_cmd_opt *opt = ob_cmds[i]->options; opt && opt->name; opt++) {
+			if (strcmp(opt->name, name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void bash_pattern(const struct ob_cmd_opt *opt, bool files, const char **bar)
+{
+	if (!opt->arg || (opt->complete == OB_COMPLETE_FILE) != files)
+		return;
+	printf("%s--%s", *bar, opt->name);
+	*bar = "|";
+	if (opt->letter)
+		printf("|-%c", opt->letter);
+}
+
+/* A case pattern of the options whose value is a file, or of those whose value is anything else. */
 static void bash_values(bool files)
 {
 	const char *bar = "";
 
+	for (const struct ob_cmd_opt *opt = ob_cmd_globals; opt->name; opt++)
+		bash_pattern(opt, files, &bar);
 	for (size_t i = 0; ob_cmds[i]; i++) {
 		for (const struct ob_cmd_opt *opt = ob_cmds[i]->options; opt && opt->name; opt++) {
-			if (opt->arg && (opt->complete == OB_COMPLETE_FILE) == files) {
-				printf("%s--%s", bar, opt->name);
-				bar = "|";
-			}
-		}
-	}
-	for (const struct ob_cmd_opt *opt = ob_cmd_globals; opt->name; opt++) {
-		if (opt->arg && (opt->complete == OB_COMPLETE_FILE) == files) {
-			printf("%s--%s", bar, opt->name);
-			bar = "|";
-			if (opt->letter)
-				printf("|-%c", opt->letter);
+			if (!seen_before(opt->name, i))
+				bash_pattern(opt, files, &bar);
 		}
 	}
 }
@@ -124,6 +138,11 @@ static void print_bash(void)
 		"\tlocal commands='",
 		stdout);
 	print_first_words();
+	(void)fputs("'\n\tlocal prefixes='", stdout);
+	for (size_t i = 0; ob_cmds[i]; i++) {
+		if (strchr(ob_cmds[i]->name, ' '))
+			printf("%.*s ", (int)strcspn(ob_cmds[i]->name, " "), ob_cmds[i]->name);
+	}
 	(void)fputs(
 		"'\n\tCOMPREPLY=()\n"
 		"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -136,11 +155,14 @@ static void print_bash(void)
 	bash_values(false);
 	(void)fputs(
 		") skip=1 ;;\n\t\t-*) ;;\n"
-		"\t\t*) [[ $cmd && \" ${cmd} \" != ' config ' ]] || cmd=${cmd:+$cmd }$word ;;\n"
+		"\t\t*) [[ $cmd && $prefixes != *\"$cmd \"* ]] || cmd=${cmd:+$cmd }$word ;;\n"
 		"\t\tesac\n\tdone\n\tcase $prev in\n\t",
 		stdout);
 	bash_values(true);
-	(void)fputs(")\n\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\t\treturn ;;\n\t", stdout);
+	(void)fputs(
+		")\n\t\tcompopt -o filenames\n"
+		"\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\t\treturn ;;\n\t",
+		stdout);
 	bash_values(false);
 	(void)fputs(")\n\t\treturn ;;\n\tesac\n\tcase $cmd in\n\t'') words=$commands opts='",
 		    stdout);
@@ -157,7 +179,7 @@ static void print_bash(void)
 		"\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
 		"\telse\n"
 		"\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-		"\tfi\n}\ncomplete -o filenames -F _outbox outbox\n",
+		"\tfi\n}\ncomplete -F _outbox outbox\n",
 		stdout);
 }
 

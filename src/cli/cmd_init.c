@@ -37,9 +37,9 @@ static int write_sample(const char *path, bool force, struct ob_str sample)
 		return ob_cli_fail("%s is there already; --force writes over it", path);
 	if (fd < 0 || write_all(fd, sample) < 0)
 		return ob_cli_fail("%s: %m", path);
-	int r = close(fd);
-	fd = -1;
-	return r < 0 ? ob_cli_fail("%s: %m", path) : OB_EXIT_OK;
+	if (fsync(fd) < 0 && errno != EINVAL) /* a pipe or a device has nothing to sync */
+		return ob_cli_fail("%s: %m", path);
+	return OB_EXIT_OK;
 }
 
 static int init_run(struct ob_cli *cli, const void *opts)
@@ -58,7 +58,9 @@ static int init_run(struct ob_cli *cli, const void *opts)
 	if (r)
 		return r;
 	if (!cli->json) {
-		printf("wrote %s: look it through, then run 'outbox setup'\n", path);
+		bool plain = strcmp(path, "outbox.yaml") == 0;
+		printf("wrote %s: look it through, then run 'outbox%s%s setup'\n", path,
+		       plain ? "" : " -c ", plain ? "" : path);
 		return OB_EXIT_OK;
 	}
 	struct ob_jout j = OB_JOUT_INIT;

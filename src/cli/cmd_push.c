@@ -114,7 +114,7 @@ static int read_payload(const char *path, struct ob_buf *out)
 		if (n < 0)
 			return ob_cli_fail("%s: %m", is_stdin ? "stdin" : path);
 		ob_buf_add(out, (struct ob_str){ part, (size_t)n });
-		if (out->len > OUTBOX_PAYLOAD_MAX || out->failed)
+		if (out->len > (size_t)OUTBOX_PAYLOAD_MAX || out->failed)
 			return ob_cli_fail("%s: a payload may have at most %u MB",
 					   is_stdin ? "stdin" : path, OUTBOX_PAYLOAD_MAX >> 20);
 	}

@@ -7,6 +7,7 @@
 #include "cli/jout.h"
 #include "cli/when.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,6 +37,7 @@ struct snapshot {
 
 static struct target_row *row_of(struct snapshot *s, struct ob_str target)
 {
+	assert(target.p); /* the column is NOT NULL */
 	for (size_t i = 0; i < s->row_count; i++) {
 		if (ob_str_eq(s->rows[i].name, target))
 			return &s->rows[i];

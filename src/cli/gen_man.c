@@ -95,7 +95,7 @@ static void page_name(const struct ob_cmd *cmd, char out[NAME_SIZE])
 {
 	(void)snprintf(out, NAME_SIZE, "outbox-%s", cmd->name);
 	for (char *p = out; *p; p++)
-		*p = *p == ' ' ? '-' : *p;
+		*p = (char)(*p == ' ' ? '-' : *p);
 }
 
 static void put_command(FILE *out, const struct ob_cmd *cmd, const char *version)

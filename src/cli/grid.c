@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,6 +23,7 @@ void ob_grid_init(struct ob_grid *table, const struct ob_grid_column *columns, s
 
 void ob_grid_cell(struct ob_grid *table, struct ob_str text)
 {
+	assert(table->column_count);
 	size_t start = table->cells.len;
 	size_t *width = &table->width[table->cell_count % table->column_count];
 
@@ -71,7 +73,7 @@ static void print_cell(const struct ob_grid *table, size_t column, const char *t
 	size_t width = table->width[column];
 	size_t chars = ob_utf8_count(ob_str(text));
 	bool last = column + 1 == table->column_count;
-	struct ob_buf cut = OB_BUF_INIT(OB_GRID_CELL_MAX * 4);
+	struct ob_buf cut = OB_BUF_INIT((size_t)OB_GRID_CELL_MAX * 4);
 
 	if (column)
 		pad(GAP, out);
@@ -93,14 +95,16 @@ static void print_cell(const struct ob_grid *table, size_t column, const char *t
 
 void ob_grid_print(struct ob_grid *table, size_t width, FILE *out)
 {
+	const size_t columns = table->column_count;
 	const char *cell = ob_buf_str(&table->cells);
 
+	assert(columns > 0);
 	if (width)
 		fit(table, width);
-	for (size_t i = 0; i < table->column_count; i++)
+	for (size_t i = 0; i < columns; i++)
 		print_cell(table, i, table->columns[i].title, out);
 	for (size_t i = 0; i < table->cell_count; i++) {
-		print_cell(table, i % table->column_count, cell, out);
+		print_cell(table, i % columns, cell, out);
 		cell += strlen(cell) + 1;
 	}
 }

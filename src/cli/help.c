@@ -173,12 +173,12 @@ void ob_help_command(const struct ob_cmd *cmd, FILE *out)
 		for (const struct ob_cmd_opt *opt = cmd->options; opt->name; opt++)
 			print_option(out, opt, column);
 	}
+	print_topic(cmd, out);
 	heading(out, "Options of every command");
 	for (const struct ob_cmd_opt *opt = ob_cmd_globals; opt->name; opt++) {
 		if (ob_cmd_takes_global(cmd, opt))
 			print_option(out, opt, column);
 	}
-	print_topic(cmd, out);
 	if (cmd->examples)
 		heading(out, "Examples");
 	for (size_t i = 0; cmd->examples && cmd->examples[i]; i++)

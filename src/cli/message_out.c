@@ -104,42 +104,43 @@ static void print_lines(struct ob_str text)
 	}
 }
 
+/* The string that begins at json.p[i], copied; returns where it ends. */
+static size_t copy_string(struct ob_buf *out, struct ob_str json, size_t i)
+{
+	size_t start = i++;
+
+	while (i < json.n && json.p[i] != '"')
+		i += json.p[i] == '\\' ? 2 : 1;
+	ob_buf_add(out, (struct ob_str){ json.p + start, i - start + 1 });
+	return i;
+}
+
 /*
- * Lay a document out for reading. A parser would change numbers it cannot
+ * Lay a valid document out for reading. A parser would change numbers it cannot
  * hold, so the text itself is kept and only the space between values is made.
  */
 static void indent_json(struct ob_buf *out, struct ob_str json)
 {
-	size_t depth = 0;
-	bool quoted = false;
+	int depth = 0;
+	char last = 0; /* the character before, without space */
 
-	for (size_t i = 0; i < json.n; i++) {
+	for (size_t i = 0; i < json.n && !out->failed; i++) {
 		char c = json.p[i];
+		bool closes = c == '}' || c == ']', opened = last == '{' || last == '[';
 
-		if (quoted) {
-			ob_buf_addc(out, c);
-			if (c == '\\' && i + 1 < json.n)
-				ob_buf_addc(out, json.p[++i]);
-			else if (c == '"')
-				quoted = false;
-			continue;
-		}
 		if (isspace((unsigned char)c))
 			continue;
-		quoted = c == '"';
-		bool closes = c == '}' || c == ']';
-		bool empty = closes && out->len &&
-			     (out->data[out->len - 1] == '{' || out->data[out->len - 1] == '[');
-		depth -= closes && depth ? 1 : 0;
-		bool after_open = out->len && (out->data[out->len - 1] == '{' ||
-					       out->data[out->len - 1] == '[' ||
-					       out->data[out->len - 1] == ',');
-		if ((closes && !empty) || (!closes && after_open))
-			ob_buf_addf(out, "\n%*s", (int)depth * 2, "");
-		ob_buf_addc(out, c);
+		depth -= closes;
+		if (closes != opened || last == ',')
+			ob_buf_addf(out, "%s%*s", last ? "\n" : "", depth * 2, "");
+		if (c == '"')
+			i = copy_string(out, json, i);
+		else
+			ob_buf_addc(out, c);
 		if (c == ':')
 			ob_buf_addc(out, ' ');
-		depth += c == '{' || c == '[' ? 1 : 0;
+		depth += c == '{' || c == '[';
+		last = c;
 	}
 }
 

@@ -178,7 +178,9 @@ static char plain_escape(char c)
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	const char *at = strchr(from, c);
 
-	return at ? to[at - from] : c;
+	if (at)
+		c = to[at - from];
+	return c;
 }
 
 /*
@@ -389,7 +391,7 @@ static int unknown_key(struct reader *r, struct ob_str key)
 
 static int read_member(struct reader *r)
 {
-	struct ob_str key;
+	struct ob_str key = OB_STR("");
 	size_t i = 0;
 
 	int s = decode(r, "a key", cut_string(r), &key);

@@ -251,20 +251,34 @@ static int bind_rows(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, 
 	return rc;
 }
 
-/* A trigger can make SQLite leave rows out and call it success; a message may not get lost that
- * way. */
+/* A trigger can make SQLite leave rows out and call it success; no message may get lost that way.
+ */
 static int check_stored(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
 			struct outbox_error *err)
 {
 	int stored = sqlite3_changes(driver->db);
-	bool left_behind = stored > 0 && !chunk->in_savepoint;
 
 	if ((size_t)stored == chunk->count)
 		return 0;
 	return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
-		       "%d of %zu messages were stored, a trigger on '%s' ignored the rest%s",
-		       stored, chunk->count, driver->layout.table[OB_TABLE_outbox],
-		       left_behind ? ": roll the transaction back" : "");
+		       "%d of %zu messages were stored, a trigger on '%s' ignored the rest", stored,
+		       chunk->count, driver->layout.table[OB_TABLE_outbox]);
+}
+
+/* ... and a trigger can make a statement fail without undoing it, with RAISE(FAIL). */
+static void note_leftovers(const struct ob_sqlite_driver *driver,
+			   const struct ob_sqlite_chunk *chunk, int changes_before,
+			   struct outbox_error *err)
+{
+	struct outbox_error first = *err;
+
+	if (chunk->in_savepoint || sqlite3_get_autocommit(driver->db) ||
+	    sqlite3_total_changes(driver->db) == changes_before)
+		return;
+	(void)ob_fail(err, first.status, first.index,
+		      "%.180s; part of it is left behind: roll the transaction back",
+		      first.message);
+	memcpy(err->native, first.native, sizeof(err->native));
 }
 
 static int insert_chunk(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
@@ -275,6 +289,7 @@ static int insert_chunk(struct ob_sqlite_driver *driver, const struct ob_sqlite_
 
 	if (r < 0)
 		return r;
+	int changes_before = sqlite3_total_changes(driver->db);
 	int rc = bind_rows(driver, stmt, shape, chunk);
 	/* A row comes back where the deprecated pragma count_changes is on. */
 	while (rc == SQLITE_OK || rc == SQLITE_ROW)
@@ -283,6 +298,8 @@ static int insert_chunk(struct ob_sqlite_driver *driver, const struct ob_sqlite_
 		r = ob_sqlite_fail(driver, chunk, "storing the messages", err);
 	else
 		r = check_stored(driver, chunk, err);
+	if (r != 0)
+		note_leftovers(driver, chunk, changes_before, err);
 	(void)sqlite3_reset(stmt);
 	(void)sqlite3_clear_bindings(stmt); /* they point into the caller's memory */
 	return r;

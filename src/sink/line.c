@@ -44,7 +44,7 @@ static void add_time(struct ob_buf *out, struct ob_str name, int64_t us)
 {
 	char text[] = "\"0000-00-00T00:00:00.000000Z\"";
 	int64_t micros = (us % 1000000 + 1000000) % 1000000;
-	time_t seconds = (time_t)((us - micros) / 1000000);
+	time_t seconds = (time_t)(us / 1000000 - (us % 1000000 < 0));
 	struct tm tm;
 
 	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900)

@@ -110,6 +110,14 @@ OB_TEST(a_full_window_says_so_and_goes_on_after_a_poll)
 }
 OB_TEST_END
 
+static void send_ten(struct ob_sink *sink, const struct parcel *parcels)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	for (size_t i = 0; i < 10; i++)
+		ck_assert_int_eq(ob_sink_send(sink, &parcels[i].delivery, &err), 0);
+}
+
 OB_TEST(reset_forgets_and_nothing_comes_after)
 {
 	struct sink_env env;
@@ -121,8 +129,7 @@ OB_TEST(reset_forgets_and_nothing_comes_after)
 	sink_env_init(&env);
 	struct ob_sink *sink = sink_make(&env);
 	struct parcel *parcels = make_parcels(20);
-	for (size_t i = 0; i < 10; i++)
-		ck_assert_int_eq(ob_sink_send(sink, &parcels[i].delivery, &err), 0);
+	send_ten(sink, parcels);
 	ob_sink_reset(sink);
 	ck_assert_int_eq(ob_sink_open(sink, &err), 0);
 	for (int i = 0; i < 5; i++)
@@ -147,14 +154,12 @@ OB_TEST_END
 OB_TEST(closing_with_unconfirmed_deliveries_is_clean)
 {
 	struct sink_env env;
-	struct ob_err err = OB_ERR_INIT;
 	struct stored *stored;
 
 	sink_env_init(&env);
 	struct ob_sink *sink = sink_make(&env);
 	struct parcel *parcels = make_parcels(10);
-	for (size_t i = 0; i < 10; i++)
-		ck_assert_int_eq(ob_sink_send(sink, &parcels[i].delivery, &err), 0);
+	send_ten(sink, parcels);
 	ob_sink_free(sink);
 	(void)sink_read(&env, &stored); /* whatever is there is whole */
 	free(parcels);

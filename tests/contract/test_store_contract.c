@@ -7,8 +7,15 @@
 #include <stdlib.h>
 
 #define SUBJECTS(X) \
+	X(setup) \
+	X(write) \
 	X(fetch) \
-	X(settle)
+	X(settle) \
+	X(claim) \
+	X(lease) \
+	X(operate) \
+	X(look) \
+	X(cleanup)
 
 #define X(name) void store_cases_##name(store_add_fn *add);
 SUBJECTS(X)

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 
 struct outbox_error error;
-static char directory[] = "/tmp/outbox-test-XXXXXX";
+static char directory[32];
 
 void fixture_init(void)
 {
+	(void)snprintf(directory, sizeof(directory), "/tmp/outbox-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(directory));
 }
 

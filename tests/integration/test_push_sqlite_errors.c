@@ -163,6 +163,31 @@ OB_TEST(a_duplicate_inside_the_call_is_named_by_its_second_place)
 }
 OB_TEST_END
 
+OB_TEST(messages_of_a_call_that_differ_in_one_part_are_no_duplicates)
+{
+	struct world w = begin();
+	struct outbox_message numbers[5] = {
+		{ GOOD, .aggregate_id = "1", .sequence_number = 1 },
+		{ GOOD, .aggregate_id = "1", .sequence_number = 1, .target = "audit" },
+		{ GOOD, .aggregate_id = "2", .sequence_number = 1 },
+		{ GOOD, .aggregate_id = "1", .sequence_number = 1 },
+		{ GOOD, .aggregate_id = "1", .sequence_number = 1 },
+	};
+	struct outbox_message ids[3] = {
+		{ GOOD, .id = ID_A },
+		{ GOOD, .id = ID_A, .target = "audit" },
+		{ GOOD, .id = ID_A },
+	};
+
+	numbers[3].aggregate_type = "invoice";
+	ck_assert_int_eq(outbox_push(w.ob, numbers, 5, NULL, &error), OUTBOX_EDUPSEQUENCE);
+	ck_assert_uint_eq(error.index, 4);
+	ck_assert_int_eq(outbox_push(w.ob, ids, 3, NULL, &error), OUTBOX_EDUPID);
+	ck_assert_uint_eq(error.index, 2);
+	end(w, 0);
+}
+OB_TEST_END
+
 /* Push 11 messages of which the one `at` is a duplicate; nothing may be left of them. */
 static void fail_at(struct world w, size_t at)
 {
@@ -282,6 +307,33 @@ OB_TEST(rows_that_a_trigger_ignores_are_not_called_stored)
 	(void)sqlite3_limit(w.db, SQLITE_LIMIT_VARIABLE_NUMBER, 1000);
 	ck_assert_int_eq(outbox_push(w.ob, messages, 4, NULL, &error), OUTBOX_ESTORE);
 	ck_assert(says("roll the transaction back"));
+	exec(w.db, "ROLLBACK");
+	leave(w);
+}
+OB_TEST_END
+
+OB_TEST(rows_that_a_failing_trigger_leaves_behind_are_reported)
+{
+	struct world w = begin();
+	struct outbox_message messages[4] = { { GOOD }, { GOOD }, { GOOD }, { GOOD } };
+
+	exec(w.db,
+	     "CREATE TRIGGER no BEFORE INSERT ON outbox WHEN new.priority = 1 "
+	     "BEGIN SELECT raise(FAIL, 'half way'); END");
+	messages[0].priority = 1;
+	ck_assert_int_eq(outbox_push(w.ob, messages, 4, NULL, &error), OUTBOX_ESTORE);
+	ck_assert(!says("left behind"));
+	messages[0].priority = 0;
+	messages[3].priority = 1;
+	(void)sqlite3_limit(w.db, SQLITE_LIMIT_VARIABLE_NUMBER, 45);
+	ck_assert_int_eq(outbox_push(w.ob, messages, 4, NULL, &error), OUTBOX_ESTORE);
+	ck_assert(!says("left behind"));
+	ck_assert_int_eq(rows(w.db), 0);
+	(void)sqlite3_limit(w.db, SQLITE_LIMIT_VARIABLE_NUMBER, 1000);
+	ck_assert_int_eq(outbox_push(w.ob, messages, 4, NULL, &error), OUTBOX_ESTORE);
+	ck_assert(says("half way"));
+	ck_assert(says("left behind: roll the transaction back"));
+	ck_assert_str_eq(error.native, "SQLITE_1811");
 	exec(w.db, "ROLLBACK");
 	leave(w);
 }
@@ -602,12 +654,14 @@ OB_SUITE("push_sqlite_errors", a_second_id_and_a_second_sequence_are_told_apart,
 	 what_differs_in_one_part_is_no_duplicate, values_that_look_like_constraints_confuse_nobody,
 	 the_names_of_the_indexes_do_not_matter,
 	 a_duplicate_inside_the_call_is_named_by_its_second_place,
+	 messages_of_a_call_that_differ_in_one_part_are_no_duplicates,
 	 a_failure_at_any_position_leaves_nothing,
 	 a_failure_in_any_statement_of_several_leaves_nothing,
 	 a_duplicate_of_an_earlier_statement_of_the_call_is_found,
 	 a_constraint_of_the_users_own_is_a_store_error,
 	 the_tables_own_json_check_is_named_when_ours_is_off,
 	 rows_that_a_trigger_ignores_are_not_called_stored,
+	 rows_that_a_failing_trigger_leaves_behind_are_reported,
 	 a_conflict_clause_of_the_table_loses_no_message,
 	 an_error_says_when_sqlite_ended_the_transaction, a_full_database_is_a_store_error,
 	 another_writer_is_busy, an_outdated_read_says_begin_immediate,
