@@ -118,6 +118,13 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 	ob_flight_drop(&worker->flight, entry, now);
 }
 
+/* After a success too: a failure behind it may have waited for it. */
+static void judge_all(struct ob_relay_worker *worker)
+{
+	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
+		judge(worker, own);
+}
+
 static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const struct ob_err *err)
 {
 	int64_t now = ob_worker_now(worker);
@@ -137,8 +144,7 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const
 	else if (probe && ob_breaker_answer(&worker->breaker, now))
 		log_closed(worker);
 	ob_flight_fail(&worker->flight, entry, kind, err->msg);
-	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
-		judge(worker, own);
+	judge_all(worker);
 }
 
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
@@ -168,6 +174,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 		else
 			failed(worker, entry, &worker->acks[i].err);
 	}
+	judge_all(worker);
 	return true;
 }
 
