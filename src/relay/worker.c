@@ -18,9 +18,12 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 		.max_bytes = BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
 		.ordering = ob_worker_claims(worker) ? OB_ORDER_NONE
 						     : (enum ob_ordering)relay->ordering,
-		/* With hold a refused message must stop those behind it, so none may be under way.
+		/*
+		 * With hold a refused message must stop those behind it, so none may be under
+		 * way. And a sink keeps the order of a key, not that of a partition's keys.
 		 */
-		.pipelined = ordered && relay->on_dead == OB_ON_DEAD_RELEASE,
+		.pipelined = ordered && relay->on_dead == OB_ON_DEAD_RELEASE &&
+			     relay->ordering == OB_ORDER_KEY,
 		.claims = ob_worker_claims(worker),
 	};
 
