@@ -12,6 +12,7 @@ struct ob_flight_key {
 	struct ob_link queue, sent; /* entries by_key, in order */
 	uint32_t failures;          /* judged or to be settled */
 	bool held;
+	bool blamed; /* held, and it is known which message is to blame */
 	uint64_t ignore; /* rows of fetches up to this generation are not taken */
 };
 

@@ -245,6 +245,7 @@ static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store 
 	};
 
 	ob_store_fault_arm(store, &plan);
+	sim->current->reply_lost = plan.mode == OB_FAULT_AFTER;
 	if (away)
 		return;
 	if (plan.mode == OB_FAULT_AFTER)
@@ -261,6 +262,7 @@ static void disarm(struct sim *sim, const struct sim_actor *actor, struct ob_sto
 	if (ob_store_fault_counted(store).fired)
 		sim_note(sim, SIM_EV_STORE_FAULT, NULL, actor, store == actor->leaser_store, 0, 0);
 	ob_store_fault_arm(store, &none);
+	sim->current->reply_lost = false;
 }
 
 static void check_reset(struct sim *sim, struct sim_actor *actor)

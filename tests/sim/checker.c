@@ -205,6 +205,7 @@ static void check_charge(struct sim *sim, struct sim_message *m,
 		return;
 	}
 	d->charged = true;
+	d->unheard = sim->current->reply_lost;
 	if (change->row->attempts != m->attempts + 1)
 		sim_break(sim, m, "P5", "m%u has %u attempts after %u", m->number,
 			  change->row->attempts, m->attempts);
@@ -276,8 +277,12 @@ static void check_operated(struct sim *sim, struct sim_message *m,
 		illegal(sim, m, change);
 	m->claim_until_us = 0;
 	/* The operator decides over whatever is under way. */
-	for (struct sim_delivery *d = m->deliveries; d; d = d->next)
+	for (struct sim_delivery *d = m->deliveries; d; d = d->next) {
 		d->excused = true;
+		/* With attempts at 0 again a repeated settle looks like a first one. */
+		if (sim->verb == OB_VERB_RETRY && d->unheard)
+			d->charged = false;
+	}
 }
 
 static void check_claimed(struct sim *sim, struct sim_message *m,

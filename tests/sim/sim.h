@@ -104,6 +104,7 @@ struct sim_delivery {
 	bool stored, settled;
 	bool excused; /* a fault hit it before it was settled: another copy may follow */
 	bool charged; /* the verdict has cost its attempt */
+	bool unheard; /* charged, but the worker does not know and will say it again */
 };
 
 struct sim_message {
@@ -150,6 +151,7 @@ struct sim_actor {
 	int64_t drain_until_us;
 	uint32_t resets;
 	bool alive, stopping, leaving, lost_lease, told_now;
+	bool reply_lost; /* of the store call in this step */
 };
 
 struct sim_lease {
