@@ -246,12 +246,6 @@ static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store 
 
 	ob_store_fault_arm(store, &plan);
 	sim->current->reply_lost = plan.mode == OB_FAULT_AFTER;
-	if (away)
-		return;
-	if (plan.mode == OB_FAULT_AFTER)
-		sim->counts.store_after++;
-	else
-		sim->counts.store_before++;
 }
 
 /* A fault that did not fire does not wait for a later step. */
@@ -259,8 +253,11 @@ static void disarm(struct sim *sim, const struct sim_actor *actor, struct ob_sto
 {
 	const struct ob_store_fault_plan none = { 0 };
 
-	if (ob_store_fault_counted(store).fired)
+	if (ob_store_fault_counted(store).fired) {
 		sim_note(sim, SIM_EV_STORE_FAULT, NULL, actor, store == actor->leaser_store, 0, 0);
+		sim->counts.store_after += actor->reply_lost;
+		sim->counts.store_before += !actor->reply_lost;
+	}
 	ob_store_fault_arm(store, &none);
 	sim->current->reply_lost = false;
 }
