@@ -275,6 +275,8 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 	uint32_t partitions = view_lock(leaser)->partition_count;
 
 	view_unlock(leaser, false);
+	if (leaser->leaving)
+		partitions = 0;
 	balance_view(leaser, ob_fair_share(partitions, (uint32_t)count, (uint32_t)index));
 	return 0;
 }
@@ -450,6 +452,13 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 	leaser->retry_us = 0;
 	ob_backoff_reset(&leaser->backoff);
 	return true;
+}
+
+void ob_leaser_drain(struct ob_leaser *leaser)
+{
+	if (!leaser->leaving)
+		leaser->balance_us = 0;
+	leaser->leaving = true;
 }
 
 int ob_leaser_leave(struct ob_leaser *leaser, struct ob_err *err)
