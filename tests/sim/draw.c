@@ -57,8 +57,6 @@ static void draw_relay(struct sim_plan *plan, struct ob_rng *rng)
 		relay->ordering = OB_ORDER_PARTITION;
 	else if (one_in(rng, 10))
 		relay->ordering = OB_ORDER_NONE;
-	if (relay->ordering == OB_ORDER_NONE)
-		plan->sink_ordered = false; /* XXX */
 }
 
 static void draw_faults(struct sim_plan *plan, struct ob_rng *rng)
