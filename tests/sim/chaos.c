@@ -170,6 +170,7 @@ static void try_resize(struct sim *sim)
 	}
 	sim->resize_until_us = 0;
 	sim->resized = true;
+	sim->partition_count = sim->resize_to;
 	sim->counts.resizes++;
 	sim_note(sim, SIM_EV_RESIZE, NULL, NULL, sim->resize_to, 0, 0);
 	for (uint32_t i = 0; i < sim->slot_count; i++) {

@@ -110,7 +110,35 @@ void sim_check_leases(struct sim *sim)
 			if (actor && !actor->leaving)
 				lose(sim, actor, p);
 		}
+		now[p].free_since_us = was->free_since_us;
 		sim->leases[p] = *is;
 	}
 	check_views(sim);
+}
+
+/*
+ * A worker that is gone counts until its heartbeat is over, which is no longer than a lease
+ * lasts; then the others have a second to take what was its.
+ */
+void sim_check_owners(struct sim *sim)
+{
+	int64_t now = sim_now(sim);
+	int64_t grace = sim->quiet_us + sim->plan.relay.leasing.lease_ttl_ms * 1000;
+
+	for (uint32_t p = 0; p < sim->partition_count && sim->plan.leasing; p++) {
+		struct sim_lease *lease = &sim->leases[p];
+
+		if (lease->owned && lease->until_us > sim->clock.real_us) {
+			lease->free_since_us = 0;
+			continue;
+		}
+		if (lease->free_since_us == 0)
+			lease->free_since_us = now;
+
+		int64_t since = lease->free_since_us > grace ? lease->free_since_us : grace;
+
+		if (sim->quiet_us > 0 && now > since + 1000000)
+			sim_break(sim, NULL, "lease", "partition %u is nobody's for %.1f s", p,
+				  (double)(now - lease->free_since_us) / 1e6);
+	}
 }

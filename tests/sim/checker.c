@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+enum { BATCHES_IN_MEMORY = 3 };
+
 /* ---- sending ---------------------------------------------------------- */
 
 static void check_right(struct sim *sim, const struct sim_actor *actor, const struct sim_message *m,
@@ -63,12 +65,21 @@ struct sim_delivery *sim_check_send(struct sim *sim, struct sim_actor *actor,
 
 void sim_excuse(struct sim *sim, const struct sim_actor *actor, int64_t partition)
 {
+	uint32_t in_flight = 0;
+
 	for (uint32_t i = 1; i <= sim->message_count; i++) {
 		if (partition >= 0 && sim->messages[i].partition != (uint32_t)partition)
 			continue;
-		for (struct sim_delivery *d = sim->messages[i].deliveries; d; d = d->next)
-			d->excused = d->excused || (d->actor == actor && !d->settled);
+		for (struct sim_delivery *d = sim->messages[i].deliveries; d; d = d->next) {
+			if (d->actor != actor || d->settled || d->excused)
+				continue;
+			in_flight += d->verdict == OB_ERR_NONE;
+			d->excused = true;
+		}
 	}
+	if (in_flight > BATCHES_IN_MEMORY * sim->plan.relay.batch_size)
+		sim_break(sim, NULL, "P4", "w%u has %u messages in flight, batches are of %u",
+			  actor->number, in_flight, sim->plan.relay.batch_size);
 }
 
 /* ---- storing ---------------------------------------------------------- */

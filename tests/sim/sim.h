@@ -159,6 +159,7 @@ struct sim_lease {
 	struct ob_uuid owner;
 	uint64_t epoch;
 	int64_t until_us;
+	int64_t free_since_us; /* boot clock; 0: it has an owner */
 };
 
 enum sim_event_kind {
@@ -223,6 +224,8 @@ struct sim {
 	struct sim_actor *current; /* the one that is being stepped, or NULL */
 	struct sim_lease leases[SIM_PARTITIONS_MAX];
 	bool resized;
+	uint32_t partition_count;
+	int64_t quiet_us;        /* since when all workers are there and nothing goes wrong */
 	int64_t resize_until_us; /* everyone is paused so that this can succeed; 0: no */
 	uint32_t resize_to;
 
@@ -245,7 +248,7 @@ int64_t sim_between(struct ob_rng *rng, int64_t low, int64_t high);
 
 /* ---- run.c ------------------------------------------------------------ */
 
-/* Run a seed; false when a rule broke. The caller frees with sim_free(). */
+/* Run a seed in a new sim; false when a rule broke. The caller frees with sim_free(). */
 bool sim_run(struct sim *sim, uint64_t seed);
 struct sim *sim_new(void);
 void sim_free(struct sim *sim);
@@ -318,6 +321,8 @@ void sim_excuse(struct sim *sim, const struct sim_actor *actor, int64_t partitio
 
 /* Look at the lease rows; after every step that may have changed them. */
 void sim_check_leases(struct sim *sim);
+/* When all is well, no partition stays without an owner for long. */
+void sim_check_owners(struct sim *sim);
 
 /* ---- check_end.c ------------------------------------------------------ */
 
