@@ -33,7 +33,7 @@ static bool lease_is_ours(struct settling *s, const struct ob_lease *lease)
 	held = held && held - s->db->leases < 64 ? &s->store->stale[held - s->db->leases] : NULL;
 #endif
 	if (MEM_UNFENCED_SETTLE)
-		return true;
+		return held != NULL;
 
 	/* Expired is still ours as long as nobody took it: then the epoch would differ. */
 	return held && held->owned && ob_uuid_eq(&held->owner, &s->settle->owner) &&

@@ -22,6 +22,15 @@ static bool one_in(struct ob_rng *rng, uint32_t n)
 	return ob_rng_below(rng, n) == 0;
 }
 
+static enum ob_ordering draw_ordering(const struct sim_plan *plan, struct ob_rng *rng)
+{
+	uint64_t draw = ob_rng_below(rng, 100);
+
+	if (!plan->leasing || draw < 10)
+		return OB_ORDER_NONE;
+	return draw < 30 ? OB_ORDER_PARTITION : OB_ORDER_KEY;
+}
+
 static void draw_relay(struct sim_plan *plan, struct ob_rng *rng)
 {
 	static char destination[] = "{aggregate_type}";
@@ -31,7 +40,7 @@ static void draw_relay(struct sim_plan *plan, struct ob_rng *rng)
 	*relay = (struct ob_config_relay){
 		.name = "default",
 		.workers = plan->workers,
-		.ordering = OB_ORDER_KEY,
+		.ordering = draw_ordering(plan, rng),
 		.batch_size = one_in(rng, 3) ? pick(rng, 1, 4) : pick(rng, 5, 60),
 		.batch_bytes = one_in(rng, 5) ? sim_between(rng, 20, 400) : 1 << 20,
 		.idle_backoff_ms = sim_between(rng, 20, 800),
@@ -51,12 +60,6 @@ static void draw_relay(struct sim_plan *plan, struct ob_rng *rng)
 	relay->retry.max_backoff_ms = relay->retry.base_delay_ms + sim_between(rng, 0, 2000);
 	relay->retry.multiplier = 1.0 + (double)pick(rng, 0, 2);
 	relay->retry.jitter = (double)pick(rng, 0, 5) / 10.0;
-	if (!plan->leasing)
-		relay->ordering = OB_ORDER_NONE;
-	else if (one_in(rng, 5))
-		relay->ordering = OB_ORDER_PARTITION;
-	else if (one_in(rng, 10))
-		relay->ordering = OB_ORDER_NONE;
 }
 
 static void draw_faults(struct sim_plan *plan, struct ob_rng *rng)
