@@ -33,7 +33,7 @@ static const struct {
 
 static const struct store_backend *const backends[] = {
 	&store_backend_memory,
-#if HAVE_SQLITE_STORE
+#if HAVE_SQLITE
 	&store_backend_sqlite,
 #endif
 };
