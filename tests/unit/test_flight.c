@@ -46,7 +46,9 @@ static const char *send_all(struct ob_entry **sent)
 
 	for (struct ob_entry *entry; (entry = ob_flight_next(&flight, 0));) {
 		ob_flight_sent(&flight, entry, 0);
-		keys[n] = entry->message->key.p ? entry->message->key.p[0] : '-';
+		keys[n] = '-';
+		if (entry->message->key.p)
+			keys[n] = entry->message->key.p[0];
 		sent[n++] = entry;
 	}
 	keys[n] = '\0';
