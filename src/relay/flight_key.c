@@ -106,10 +106,13 @@ static bool may_go_on(const struct ob_flight *flight, const struct ob_flight_key
 
 void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
-	if (key->held && may_go_on(flight, key)) {
-		key->held = key->blamed = false;
-		key->ignore = flight->generation;
-		flight->held_keys--;
+	if (may_go_on(flight, key)) {
+		key->blamed = false;
+		if (key->held) {
+			key->held = false;
+			key->ignore = flight->generation;
+			flight->held_keys--;
+		}
 	}
 	make_ready(flight, key);
 	if (key->held || !is_unused(key))

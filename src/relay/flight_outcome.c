@@ -91,7 +91,10 @@ void ob_flight_fail(struct ob_flight *flight, struct ob_entry *entry, enum ob_er
 	}
 	link_remove(&entry->by_state);
 	entry->state = OB_ENTRY_FAILED;
-	/* At once, even if one before it is still unconfirmed: nothing more may follow it. */
+	/*
+	 * At once, even if it may turn out to be a follower: what a sink refuses when
+	 * it is handed over does not stop what is handed over after it.
+	 */
 	ob_flight_key_hold(flight, key);
 	blame(flight, key);
 	ob_flight_key_check(flight, key);
