@@ -73,7 +73,8 @@ void sim_excuse(struct sim *sim, const struct sim_actor *actor, int64_t partitio
 		for (struct sim_delivery *d = sim->messages[i].deliveries; d; d = d->next) {
 			if (d->actor != actor || d->settled || d->excused)
 				continue;
-			in_flight += d->verdict == OB_ERR_NONE;
+			/* What an operator removed on the way is never settled. */
+			in_flight += d->verdict == OB_ERR_NONE && !sim->messages[i].removed;
 			d->excused = true;
 		}
 	}
