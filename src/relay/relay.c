@@ -22,18 +22,33 @@ static int make_eventfd(int *ret_fd, struct ob_err *err)
 	return 0;
 }
 
+static int open_store(struct ob_relay *relay, struct ob_store **ret_store, struct ob_err *err)
+{
+	if (relay->conf.open_store)
+		return relay->conf.open_store(relay->conf.open_arg, ret_store, err);
+	return ob_store_connect(&relay->conf.relay->store->conf, ret_store, err);
+}
+
+static int open_sink(struct ob_relay *relay, struct ob_sink **ret_sink, struct ob_err *err)
+{
+	const struct ob_config_sink *conf = relay->conf.relay->sink;
+
+	if (relay->conf.open_sink)
+		return relay->conf.open_sink(relay->conf.open_arg, ret_sink, err);
+	return ob_sink_new(conf->ops, conf->options, conf->option_count, relay->clock, ret_sink,
+			   err);
+}
+
 static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 {
-	const struct ob_config_relay *conf = slot->relay->conf.relay;
 	int r = make_eventfd(&slot->wake_fd, err);
 
 	if (r >= 0)
 		r = ob_lease_view_init(&slot->view, err);
 	if (r >= 0)
-		r = ob_store_connect(&conf->store->conf, &slot->store, err);
+		r = open_store(slot->relay, &slot->store, err);
 	if (r >= 0)
-		r = ob_sink_new(conf->sink->ops, conf->sink->options, conf->sink->option_count,
-				slot->relay->clock, &slot->sink, err);
+		r = open_sink(slot->relay, &slot->sink, err);
 	return r;
 }
 
@@ -105,7 +120,7 @@ static int make_all(struct ob_relay *relay, struct ob_err *err)
 	if (r >= 0)
 		r = make_eventfd(&relay->done_fd, err);
 	if (r >= 0)
-		r = ob_store_connect(&conf->store->conf, &relay->store, err);
+		r = open_store(relay, &relay->store, err);
 	if (r >= 0)
 		r = ob_store_check(relay->store, err);
 	if (r < 0)
@@ -128,8 +143,7 @@ int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, 
 	if (!relay)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a relay");
 	relay->conf = *conf;
-	relay->clock =
-		conf->relay->store->conf.clock ? conf->relay->store->conf.clock : &ob_clock_system;
+	relay->clock = &ob_clock_system;
 	relay->control_fd = relay->done_fd = -1;
 	relay->sink_text = OB_BUF_INIT(4096);
 	(void)pthread_mutex_init(&relay->lock, NULL);

@@ -11,12 +11,20 @@
 
 struct ob_relay;
 
+/* One more connection, instead of the configured one; the relay frees it. For embedding and tests.
+ */
+typedef int ob_relay_store_fn(void *arg, struct ob_store **ret_store, struct ob_err *err);
+typedef int ob_relay_sink_fn(void *arg, struct ob_sink **ret_sink, struct ob_err *err);
+
 struct ob_relay_conf {
 	const struct ob_config_relay
 		*relay;           /* borrowed, with its store and sink; outlives the relay */
 	const struct ob_log *log; /* NULL: silent */
 	ob_classify_fn *classify; /* called on worker threads */
 	void *classify_arg;
+	ob_relay_store_fn *open_store; /* NULL: relay->store */
+	ob_relay_sink_fn *open_sink;   /* NULL: relay->sink */
+	void *open_arg;
 };
 
 /*

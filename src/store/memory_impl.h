@@ -79,9 +79,10 @@ struct mem_store {
 	struct ob_store base;
 	struct ob_memdb *db;
 	bool in_tx;
-	struct mem_rows pushed; /* by the open transaction */
-	uint64_t own_commits;   /* how many of db->commits are ours */
-	uint64_t seen_commits;  /* how many of others were reported by wake_check */
+	struct mem_rows pushed;  /* by the open transaction */
+	struct ob_arena scratch; /* of the operation that runs */
+	uint64_t own_commits;    /* how many of db->commits are ours */
+	uint64_t seen_commits;   /* how many of others were reported by wake_check */
 };
 
 static inline struct mem_store *mem_of(struct ob_store *store)
@@ -93,6 +94,8 @@ static inline struct mem_store *mem_of(struct ob_store *store)
 int mem_enter(struct ob_store *store, struct ob_memdb **ret_db, struct ob_err *err);
 /* Unlock; for OB_CLEANUP. */
 void mem_leave(struct ob_memdb **db);
+/* Zeroed memory until the next operation of this connection; NULL when there is none. */
+void *mem_scratch(struct ob_store *store, size_t count, size_t size);
 /* A transaction of this connection changed something. */
 void mem_committed(struct mem_store *store);
 int64_t mem_now(const struct ob_memdb *db);

@@ -368,6 +368,8 @@ int mem_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *
 	int r = mem_enter(store, &db, err);
 	if (r < 0)
 		return r;
+	if (partition_count == db->partition_count)
+		return 0;
 	for (size_t i = 0; i < db->lease_count; i++) {
 		if (is_valid(&db->leases[i], mem_now(db)))
 			return ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,

@@ -18,8 +18,6 @@ static void settling_done(struct settling *s)
 {
 	for (size_t i = 0; s->errors && i < s->settle->outcome_count; i++)
 		free(s->errors[i]);
-	free(s->errors);
-	free(s->lost);
 }
 
 enum verdict { APPLY, LOST, VANISHED };
@@ -157,17 +155,17 @@ static void apply(struct settling *s, const struct ob_outcome *outcome, struct m
 /* ---- the transaction ------------------------------------------------- */
 
 /* Everything that can fail, before anything changes. */
-static bool prepare(struct settling *s)
+static bool prepare(struct settling *s, struct ob_store *store)
 {
 	const struct ob_settle *settle = s->settle;
 
-	s->lost = calloc(settle->lease_count + 1, sizeof(*s->lost));
-	s->errors = calloc(settle->outcome_count + 1, sizeof(*s->errors));
+	s->lost = mem_scratch(store, settle->lease_count, sizeof(*s->lost));
+	s->errors = mem_scratch(store, settle->outcome_count, sizeof(*s->errors));
 	if (!s->lost || !s->errors)
 		return false;
 	for (size_t i = 0; i < settle->outcome_count; i++) {
 		const struct ob_outcome *outcome = &settle->outcomes[i];
-		struct ob_buf text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX);
+		struct ob_buf text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX);
 
 		if (outcome->kind == OB_OUTCOME_PUBLISHED || outcome->kind == OB_OUTCOME_RELEASE ||
 		    !outcome->error.p)
@@ -217,7 +215,7 @@ int mem_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret
 		return r;
 	s.db = db;
 	s.now = mem_now(db);
-	if (!prepare(&s))
+	if (!prepare(&s, store))
 		return mem_oom(err);
 	run(&s);
 

@@ -304,7 +304,8 @@ typedef int ob_store_partitions_fn(struct ob_store *store, const char *target,
  * the same transaction, so none is stranded; parked rows whose key no row holds turn
  * pending. Every lease loses its owner and its epoch grows, so that an expired
  * owner cannot settle rows that moved. Lease rows are made and dropped by seed.
- * A count outside 1..OB_PARTITIONS_MAX is OUTBOX_EINVAL.
+ * The count that is there already is success and changes nothing. A count
+ * outside 1..OB_PARTITIONS_MAX is OUTBOX_EINVAL.
  */
 typedef int ob_store_resize_fn(struct ob_store *store, uint32_t partition_count,
 			       struct ob_err *err);

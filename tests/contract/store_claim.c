@@ -250,9 +250,9 @@ enum { CLAIMERS = 8, CLAIM_ROWS = 2000 };
 
 struct claimer {
 	struct ob_store *store;
-	uint8_t number;
 	int64_t seqs[CLAIM_ROWS];
 	size_t count;
+	uint8_t number;
 	bool failed;
 };
 
@@ -311,9 +311,9 @@ OB_TEST(eight_claimers_get_every_row_exactly_once)
 	for (int i = 0; i < CLAIM_ROWS; i++)
 		store_push(fx.store, (struct outbox_message){ .event_type = "m" });
 	store_ok(ob_store_tx_end(fx.store, true, &fx.err));
-	for (uint8_t i = 0; i < CLAIMERS; i++) {
+	for (int i = 0; i < CLAIMERS; i++) {
 		claimers[i].store = store_open();
-		claimers[i].number = i + 1;
+		claimers[i].number = (uint8_t)(i + 1);
 	}
 	for (int i = 0; i < CLAIMERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, run_claimer, &claimers[i]), 0);

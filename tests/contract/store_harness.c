@@ -33,6 +33,19 @@ void store_begin(uint32_t partition_count)
 		store_ok(ob_store_setup(fx.store, &setup, &done, &fx.err));
 }
 
+void store_end(void)
+{
+	for (size_t i = 0; i < fx.connection_count; i++)
+		ob_store_free(fx.connections[i]);
+	if (fx.connection_count > 0) {
+		fx.backend->drop();
+		ob_batch_done(&fx.batch);
+		ob_batch_done(&fx.look);
+		ob_arena_done(&fx.arena);
+	}
+	fx.connection_count = 0;
+}
+
 void store_advance_ms(int64_t ms)
 {
 	ob_clock_advance_us(&fx.clock, ms * 1000);

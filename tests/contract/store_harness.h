@@ -60,6 +60,8 @@ extern struct store_fixture fx;
 
 /* A fresh database with tables for that many partitions; 0: without tables. */
 void store_begin(uint32_t partition_count);
+/* Close its connections and drop it; the harness does so after every case. */
+void store_end(void);
 /* One more connection, closed at the end of the case. */
 struct ob_store *store_open(void);
 /* Time passes for the database. */

@@ -313,6 +313,19 @@ OB_TEST(resizing_is_refused_while_a_lease_is_valid)
 }
 OB_TEST_END
 
+OB_TEST(resizing_to_the_same_number_changes_nothing)
+{
+	begin_seeded(4);
+	take(1, 2, 1000);
+	char *before = store_dump();
+	store_ok(ob_store_resize(fx.store, 4, &fx.err));
+	char *after = store_dump();
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+}
+OB_TEST_END
+
 OB_TEST(a_size_out_of_range_is_refused)
 {
 	store_begin(4);
@@ -447,8 +460,8 @@ STORE_CASES(lease, seeding_is_idempotent, free_partitions_are_taken_lowest_first
 	    leases_of_targets_are_apart, workers_join_and_are_listed_by_id,
 	    a_heartbeat_renews_and_writes_the_counters,
 	    leaving_releases_ones_leases_and_touches_nobody_else,
-	    resizing_is_refused_while_a_lease_is_valid, a_size_out_of_range_is_refused,
-	    shrinking_and_growing_strand_no_row,
+	    resizing_is_refused_while_a_lease_is_valid, resizing_to_the_same_number_changes_nothing,
+	    a_size_out_of_range_is_refused, shrinking_and_growing_strand_no_row,
 	    seeding_after_a_shrink_drops_the_leases_that_are_too_many, a_key_stays_in_one_partition,
 	    keys_and_rows_without_a_key_spread_over_the_partitions,
 	    after_a_resize_an_expired_owner_cannot_settle,

@@ -501,12 +501,14 @@ OB_TEST_END
 
 OB_TEST(an_error_text_is_cut_at_1024_characters_not_inside_one)
 {
-	static char text[3 * 2000];
+	static const char euro[] = { '\xE2', '\x82', '\xAC' };
+	static char text[sizeof(euro) * 2000];
 
 	BEGIN({ "a", "k" });
-	for (size_t i = 0; i < 2000; i++)
-		memcpy(text + 3 * i, "\xE2\x82\xAC", 3);
-	expect_error((struct ob_str){ text, sizeof(text) }, (struct ob_str){ text, 3 * 1024 });
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = euro[i % sizeof(euro)];
+	expect_error((struct ob_str){ text, sizeof(text) },
+		     (struct ob_str){ text, sizeof(euro) * 1024 });
 	memset(text, 'x', sizeof(text));
 	expect_error((struct ob_str){ text, 1024 }, (struct ob_str){ text, 1024 });
 	expect_error((struct ob_str){ text, 1025 }, (struct ob_str){ text, 1024 });

@@ -15,7 +15,8 @@
 	X(lease) \
 	X(operate) \
 	X(look) \
-	X(cleanup)
+	X(cleanup) \
+	X(faults)
 
 #define X(name) void store_cases_##name(store_add_fn *add);
 SUBJECTS(X)
@@ -40,19 +41,6 @@ static const struct store_backend *const backends[] = {
 static TCase *adding;
 static const char *only_case;
 
-static void end_case(void)
-{
-	for (size_t i = 0; i < fx.connection_count; i++)
-		ob_store_free(fx.connections[i]);
-	if (fx.connection_count > 0) {
-		fx.backend->drop();
-		ob_batch_done(&fx.batch);
-		ob_batch_done(&fx.look);
-		ob_arena_done(&fx.arena);
-	}
-	fx.connection_count = 0;
-}
-
 static void add(const TTest *test)
 {
 	if (!only_case || strcmp(only_case, test->name) == 0)
@@ -72,7 +60,7 @@ static Suite *make_suite(const char *only_subject)
 		(void)snprintf(names[i], sizeof(names[i]), "%s.%s", fx.backend->name,
 			       subjects[i].name);
 		adding = tcase_create(names[i]);
-		tcase_add_checked_fixture(adding, NULL, end_case);
+		tcase_add_checked_fixture(adding, NULL, store_end);
 		subjects[i].cases(add);
 		suite_add_tcase(suite, adding);
 	}

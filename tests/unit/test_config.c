@@ -700,8 +700,6 @@ OB_TEST(the_reference_names_every_key)
 		"| `batch_bytes` ↻ | a size (such as 64KB) from 1KB to 1GB | `8MB` |",
 		"| `ordering` | one of key, partition, none | `key` |",
 		"| A \\| in a help. |",
-		"| `dead_after` ↻ | a duration (such as 15s) from 1s to 3650d, or never | `never` "
-		"|",
 		"| `headers` | yes |",
 		"### The sink `file`",
 	};

@@ -1,0 +1,27 @@
+-- The connection itself: transactions and settings.
+
+-- name: begin_write
+-- IMMEDIATE: a read that turns into a write would fail at once when someone else wrote.
+BEGIN IMMEDIATE;
+
+-- name: begin_read
+BEGIN;
+
+-- name: commit
+COMMIT;
+
+-- name: rollback
+ROLLBACK;
+
+-- name: wal
+PRAGMA journal_mode = WAL;
+
+-- name: synchronous_full
+PRAGMA synchronous = FULL;
+
+-- name: synchronous_normal
+PRAGMA synchronous = NORMAL;
+
+-- name: data_version
+-- Changes when another connection commits, not when this one does.
+PRAGMA data_version;
