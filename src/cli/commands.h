@@ -16,5 +16,6 @@ extern const struct ob_cmd ob_cmd_setup;
 extern const struct ob_cmd ob_cmd_show;
 extern const struct ob_cmd ob_cmd_status;
 extern const struct ob_cmd ob_cmd_version;
+extern const struct ob_cmd ob_cmd_work;
 
 #endif
