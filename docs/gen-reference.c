@@ -3,7 +3,7 @@
  * Prints the reference page of the configuration, made from the option tables.
  *   gen-reference                the page
  *   gen-reference --sample       the sample file
- *   gen-reference --check FILE   compares the page with the one that is kept
+ *   gen-reference --check FILE   compares the page with the one that is kept, and loads the sample
  */
 #include "base/file.h"
 #include "config/config.h"
@@ -51,6 +51,23 @@ static int check(const struct ob_buf *page, const char *path)
 	return same ? 0 : 1;
 }
 
+/* The sample must load with the backends as they are. */
+static int load_sample(void)
+{
+	struct ob_buf text = OB_BUF_INIT(PAGE_MAX), faults = OB_BUF_INIT(PAGE_MAX);
+	struct ob_config *config = NULL;
+	struct ob_err err = OB_ERR_INIT;
+
+	ob_config_sample(&text);
+	int r = ob_config_parse(ob_buf_view(&text), "sample", &faults, &config, &err);
+	if (r < 0)
+		(void)fprintf(stderr, "%s%s\n", ob_buf_str(&faults), err.msg);
+	ob_config_free(config);
+	ob_buf_done(&text);
+	ob_buf_done(&faults);
+	return r < 0 ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ob_buf page = OB_BUF_INIT(PAGE_MAX);
@@ -61,7 +78,7 @@ int main(int argc, char **argv)
 	else
 		ob_config_reference(&page);
 	if (argc == 3 && strcmp(argv[1], "--check") == 0)
-		r = check(&page, argv[2]);
+		r = check(&page, argv[2]) | load_sample();
 	else
 		r = print(&page);
 	ob_buf_done(&page);

@@ -1,4 +1,10 @@
--- Recording outcomes.
+-- Recording outcomes, and when rows were pushed.
+
+-- name: stamp
+-- A row that was just pushed, by a clock that is not SQLite's.
+UPDATE {outbox} SET {created_at} = :now, {available_at} = :due_at
+       {?occurred_at}, {occurred_at} = :occurred_at{/}
+ WHERE {id} = :id AND {target} = :target;
 
 -- name: publish
 -- A row that nothing happened to since it was fetched: one statement is all it costs.

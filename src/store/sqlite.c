@@ -247,10 +247,9 @@ static int configure(struct lite_store *s, struct ob_err *err)
 		if (code != SQLITE_OK)
 			return lite_err(s, code, "setting up the connection", err);
 	}
-	int r = lite_simple(
+	return lite_simple(
 		s, s->synchronous == SYNC_FULL ? LITE_synchronous_full : LITE_synchronous_normal,
 		err);
-	return r < 0 ? r : 0;
 }
 
 /* Two processes that switch at once do not wait for each other by themselves. */

@@ -36,6 +36,7 @@
 	X(load, "fetching") \
 	X(load_all, "listing") \
 	X(claim, "claiming") \
+	X(stamp, "pushing") \
 	X(publish, "settling") \
 	X(publish_delete, "settling") \
 	X(publish_claimed, "settling") \
@@ -128,7 +129,7 @@ int lite_prepare(struct lite_store *s, enum lite_id id, sqlite3_stmt **ret_stmt,
 int lite_step(struct lite_store *s, enum lite_id id, struct ob_err *err);
 /* Step a statement without rows; how many rows it changed, or a failure. */
 int lite_run(struct lite_store *s, enum lite_id id, struct ob_err *err);
-/* Prepare and run one without parameters. */
+/* Prepare and run one without parameters; 0 on success. */
 int lite_simple(struct lite_store *s, enum lite_id id, struct ob_err *err);
 void lite_reset(struct lite_store *s, enum lite_id id);
 /* Finalize all of them. */

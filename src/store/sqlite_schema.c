@@ -409,8 +409,12 @@ static int resize(struct lite_store *s, uint32_t count, struct ob_err *err)
 {
 	static const enum lite_id last[] = { LITE_free_leases, LITE_release_moved };
 	sqlite3_stmt *stmt;
-	int r = refuse_leased(s, err);
+	int64_t now_count;
+	int r = lite_meta(s, "partition_count", &now_count, err);
 
+	if (r < 0 || now_count == count)
+		return r;
+	r = refuse_leased(s, err);
 	if (r == 0)
 		r = run_script(s, sql_sqlite_unpartition, count, err);
 	if (r == 0)

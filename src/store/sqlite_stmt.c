@@ -73,7 +73,9 @@ int lite_simple(struct lite_store *s, enum lite_id id, struct ob_err *err)
 	sqlite3_stmt *stmt;
 	int r = lite_prepare(s, id, &stmt, err);
 
-	return r < 0 ? r : lite_run(s, id, err);
+	if (r == 0)
+		r = lite_run(s, id, err);
+	return r < 0 ? r : 0;
 }
 
 void lite_finalize(struct lite_store *s)

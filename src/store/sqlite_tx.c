@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing messages into the SQLite store, through the public library on our own connection. */
+#include "base/cleanup.h"
 #include "store/sqlite.h"
 
 /* The library takes the layout in its public form. */
@@ -64,6 +65,48 @@ int lite_tx_begin(struct ob_store *store, struct ob_err *err)
 	return 0;
 }
 
+/*
+ * The library takes the time from the host, as every writer does. A store that was
+ * given another clock says so in its rows.
+ */
+static int stamp(struct lite_store *s, const struct outbox_message *m, const struct outbox_id *id,
+		 struct ob_err *err)
+{
+	int64_t now = lite_now(s);
+	char text[OB_UUID_TEXT_SIZE];
+	struct ob_uuid uuid;
+	sqlite3_stmt *stmt;
+	int r = lite_prepare(s, LITE_stamp, &stmt, err);
+
+	if (r < 0 || !ob_uuid_parse(ob_str(id->text), &uuid))
+		return r;
+	lite_bind_id(s, stmt, &uuid, text);
+	lite_bind_text(stmt, ":target", m->target ? m->target : "default");
+	lite_bind_int(stmt, ":now", now);
+	lite_bind_int(stmt, ":due_at", m->delay_ms ? now + lite_us((int64_t)m->delay_ms) : 0);
+	lite_bind_int(stmt, ":occurred_at", m->occurred_at_us ? m->occurred_at_us : now);
+	r = lite_run(s, LITE_stamp, err);
+	return r < 0 ? r : 0;
+}
+
+static int push_and_stamp(struct lite_store *s, const struct outbox_message *messages, size_t count,
+			  struct outbox_id *ret_ids, struct outbox_error *fault, struct ob_err *err)
+{
+	OB_AUTOFREE struct outbox_id *own = NULL;
+	struct outbox_id *ids = ret_ids;
+
+	if (s->base.clock == &ob_clock_system)
+		return outbox_push(s->writer, messages, count, ret_ids, fault);
+	if (!ids)
+		ids = own = calloc(count, sizeof(*own));
+	if (!ids)
+		return lite_oom("pushing", err);
+	int r = outbox_push(s->writer, messages, count, ids, fault);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = stamp(s, &messages[i], &ids[i], err);
+	return r;
+}
+
 int lite_tx_push(struct ob_store *store, const struct outbox_message *messages, size_t count,
 		 struct outbox_id *ret_ids, size_t *ret_index, struct ob_err *err)
 {
@@ -75,8 +118,8 @@ int lite_tx_push(struct ob_store *store, const struct outbox_message *messages, 
 				  "no transaction is open on this connection");
 	int r = s->writer ? 0 : open_writer(s, &fault);
 	if (r == 0)
-		r = outbox_push(s->writer, messages, count, ret_ids, &fault);
-	return r < 0 ? take_over(&fault, ret_index, err) : 0;
+		r = push_and_stamp(s, messages, count, ret_ids, &fault, err);
+	return fault.status < 0 ? take_over(&fault, ret_index, err) : r;
 }
 
 int lite_tx_end(struct ob_store *store, bool commit, struct ob_err *err)

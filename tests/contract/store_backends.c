@@ -65,7 +65,14 @@ static void sqlite_make(void)
 
 static struct ob_store *sqlite_open(void)
 {
-	const struct ob_store_conf conf = { .url = sqlite_url, .clock = &fx.clock.clock };
+	/* Nobody pulls the plug here, and the cases make thousands of commits. */
+	const struct ob_opt_value options[] = { { "synchronous", "normal" } };
+	const struct ob_store_conf conf = {
+		.url = sqlite_url,
+		.options = options,
+		.option_count = 1,
+		.clock = &fx.clock.clock,
+	};
 	struct ob_store *store = NULL;
 
 	store_ok(ob_store_connect(&conf, &store, &fx.err));

@@ -47,14 +47,17 @@ void fixture_tables(sqlite3 *db, const struct ob_layout *layout)
 		{ "schema_version", 1 },
 		{ NULL, 0 },
 	};
+	static const char *const parts[] = { sql_sqlite_tables, sql_sqlite_partition,
+					     sql_sqlite_indexes };
 	struct ob_layout names;
 	struct ob_buf sql = OB_BUF_INIT(1 << 20);
 	struct ob_err err;
 
 	ob_layout_default(&names);
-	ck_assert_int_eq(ob_sqltmpl_expand(&sql, sql_sqlite_schema, layout ? layout : &names, '"',
-					   numbers, &err),
-			 0);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		ck_assert_int_eq(ob_sqltmpl_expand(&sql, parts[i], layout ? layout : &names, '"',
+						   numbers, &err),
+				 0);
 	exec(db, ob_buf_str(&sql));
 	ob_buf_done(&sql);
 }

@@ -150,7 +150,10 @@ void ob_run_done(struct ob_run *run)
 
 void ob_temp_dir(char out[64])
 {
-	(void)snprintf(out, 64, "/tmp/outbox-test.XXXXXX");
+	const char *base = getenv("TMPDIR");
+
+	ck_assert_int_lt(snprintf(out, 64, "%s/outbox-test.XXXXXX", base && *base ? base : "/tmp"),
+			 64);
 	ck_assert_ptr_nonnull(mkdtemp(out));
 }
 

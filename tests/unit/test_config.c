@@ -82,8 +82,8 @@ OB_TEST(a_relay_has_its_defaults)
 	ck_assert_uint_eq(r->retry.max_attempts, 8);
 	ck_assert_int_eq(r->retry.base_delay_ms, 5000);
 	ck_assert_int_eq(r->retry.max_backoff_ms, 3600000);
-	ck_assert_double_eq(r->retry.multiplier, 2);
-	ck_assert_double_eq(r->retry.jitter, 0.25);
+	ck_assert_double_eq_tol(r->retry.multiplier, 2, 1e-9);
+	ck_assert_double_eq_tol(r->retry.jitter, 0.25, 1e-9);
 	ck_assert_str_eq(r->route.destination, "{aggregate_type}");
 	ck_assert_int_eq(r->cleanup.published_after_ms, INT64_C(168) * 3600000);
 	ck_assert_int_eq(r->cleanup.dead_after_ms, OB_NEVER_MS);
@@ -150,9 +150,9 @@ OB_TEST(every_key_of_a_relay_is_read)
 	ck_assert_int_eq(r->leasing.heartbeat_ttl_ms, 60000);
 	ck_assert_uint_eq(r->retry.max_attempts, 1);
 	ck_assert_int_eq(r->retry.base_delay_ms, 1);
-	ck_assert_double_eq(r->retry.multiplier, 1.5);
+	ck_assert_double_eq_tol(r->retry.multiplier, 1.5, 1e-9);
 	ck_assert_int_eq(r->retry.max_backoff_ms, INT64_C(30) * 86400000);
-	ck_assert_double_eq(r->retry.jitter, 0);
+	ck_assert_double_eq_tol(r->retry.jitter, 0, 1e-9);
 	ck_assert_str_eq(r->route.destination, "x.{event_type}.{target}");
 	ck_assert_int_eq(r->cleanup.published_after_ms, OB_NEVER_MS);
 	ck_assert_int_eq(r->cleanup.dead_after_ms, INT64_C(7) * 86400000);
