@@ -146,6 +146,26 @@ static const char *state_text(const struct work *w)
 	return w->stopping == OB_STOP_NOW ? "leaving" : "";
 }
 
+/* The store knows what a worker did as of its last heartbeat; of our own we know better. */
+static void refresh_own(const struct ob_work_relay *relay, struct ob_sample *sample)
+{
+	uint32_t count = ob_relay_workers(relay->relay);
+
+	for (size_t i = 0; i < sample->worker_count && i < OB_DASH_WORKERS; i++) {
+		struct ob_dash_worker *worker = &sample->workers[i];
+		struct ob_metrics_data data;
+		struct ob_uuid id;
+
+		for (uint32_t own = 0; worker->mine && own < count; own++) {
+			if (!ob_uuid_eq(&relay->own[own], &worker->id) ||
+			    !ob_relay_worker_metrics(relay->relay, own, &id, &data))
+				continue;
+			worker->published = data.published;
+			worker->failed = data.failed;
+		}
+	}
+}
+
 static void draw(struct work *w)
 {
 	struct ob_buf frame = OB_BUF_INIT(1 << 20);
@@ -171,6 +191,7 @@ static void draw(struct work *w)
 		ob_rate_note(&relay->rate, shown->data.published, now_us());
 		shown->rate = relay->rate;
 		read_sample(w, i, &shown->sample);
+		refresh_own(relay, &shown->sample);
 	}
 	dash.relays = w->shown;
 	dash.relay_count = w->set.count;
@@ -437,6 +458,17 @@ static int run_relays(struct work *w)
 	return r;
 }
 
+/* One tick ends with a line of its own: that it took partitions is no news. */
+static enum ob_log_level choose_level(const struct ob_work_args *args,
+				      const struct ob_work_plan *plan)
+{
+	if (args->silent)
+		return OB_LOG_ERROR;
+	if (args->once && plan->config->log_level == OB_LOG_INFO)
+		return OB_LOG_WARN;
+	return plan->config->log_level;
+}
+
 /* The log goes to stderr; while the screen is in use there, its lines wait. */
 static int open_log(struct work *w, const struct ob_work_plan *plan)
 {
@@ -444,7 +476,7 @@ static int open_log(struct work *w, const struct ob_work_plan *plan)
 
 	w->log = (struct ob_log){
 		.fd = STDERR_FILENO,
-		.level = w->args->silent ? OB_LOG_ERROR : plan->config->log_level,
+		.level = choose_level(w->args, plan),
 		.format = plan->config->log_format,
 		.clock = &ob_clock_system,
 	};

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum {
-	VALUES = 14,    /* the column where values begin behind their labels */
+	VALUES = 15,    /* the column where values begin behind their labels */
 	INDENT = 3,     /* of everything about a relay */
 	NARROW = 60,    /* below this labels stand on the left edge */
 	FRAME = 1 << 20 /* bytes of a frame */
@@ -228,7 +228,7 @@ static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker,
 {
 	char id[OB_UUID_TEXT_SIZE], beat[OB_WHEN_SIZE], text[64];
 	bool late = worker->beat_us < 3000000;
-	size_t indent = VALUES;
+	size_t indent = pen->width >= NARROW ? VALUES + 2 : INDENT + 2;
 
 	ob_uuid_format(&worker->id, id);
 	ob_when_age(worker->beat_us, beat);
@@ -236,7 +236,7 @@ static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker,
 		    ob_str(glyph(pen, late ? "\xE2\x99\xA1" : "\xE2\x99\xA5", late ? "-" : "+")));
 	ob_pen_to(pen, pen->column + 1);
 	/* The random end tells workers of one process apart, the beginning is the time. */
-	ob_pen_text(pen, OB_INK_PLAIN, ob_str(id + 24));
+	ob_pen_text(pen, OB_INK_PLAIN, ob_str(id + 28));
 	ob_pen_to(pen, pen->column + 2);
 	ob_pen_fit(pen, worker->mine ? OB_INK_PLAIN : OB_INK_DIM,
 		   worker->mine ? OB_STR("here") : ob_str(worker->host), 20);
@@ -245,9 +245,9 @@ static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker,
 	ob_pen_field(pen, indent, "beat", late ? OB_INK_WARN : OB_INK_PLAIN, beat);
 	if (leasing) {
 		(void)snprintf(text, sizeof(text), "%" PRIu32, worker->partitions);
-		ob_pen_field(pen, indent, "partitions", OB_INK_PLAIN, text);
+		ob_pen_field(pen, indent, "holds", OB_INK_PLAIN, text);
 	}
-	field_count(pen, indent, "published", OB_INK_PLAIN, worker->published);
+	field_count(pen, indent, "sent", OB_INK_PLAIN, worker->published);
 	ob_pen_end(pen);
 }
 
@@ -445,7 +445,7 @@ static struct ob_str cut_lines(struct ob_str frame, size_t lines)
 	size_t n = 0;
 
 	for (; n < frame.n; n++) {
-		if (frame.p[n] == '\n' && --lines == 0)
+		if (frame.p[n] == '\n' && (--lines == 0 || n + 1 == frame.n))
 			break;
 	}
 	return (struct ob_str){ frame.p, n };

@@ -144,21 +144,27 @@ void ob_screen_close(struct ob_screen *screen)
 	screen->open = false;
 }
 
-/* Every line is written over the one before and its rest cleared: nothing flickers. */
+/*
+ * Every line is written over the one before, so nothing flickers. Its place is cleared
+ * first: behind a line as wide as the screen the cursor still stands on the last character.
+ */
 void ob_screen_show(struct ob_screen *screen, struct ob_str frame)
 {
 	struct ob_buf out = OB_BUF_INIT(FRAME_BYTES);
+	size_t lines = 1;
 
 	if (ob_str_eq(frame, ob_buf_view(&screen->frame)))
 		return;
-	ob_buf_adds(&out, "\033[H");
+	ob_buf_adds(&out, "\033[H\033[K");
 	for (size_t i = 0; i < frame.n; i++) {
 		if (frame.p[i] == '\n')
-			ob_buf_adds(&out, "\033[K\r\n");
+			ob_buf_adds(&out, "\r\n\033[K");
 		else
 			ob_buf_addc(&out, frame.p[i]);
+		lines += frame.p[i] == '\n';
 	}
-	ob_buf_adds(&out, "\033[K\033[J");
+	if (lines < screen->style.height)
+		ob_buf_adds(&out, "\r\n\033[J");
 	if (!out.failed)
 		put(out.data, out.len);
 	ob_buf_clear(&screen->frame);
