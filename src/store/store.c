@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-#if HAVE_SQLITE_STORE
+#if HAVE_SQLITE
 extern const struct ob_store_ops ob_store_sqlite;
 #define SQLITE_OPS &ob_store_sqlite
 #else
