@@ -23,5 +23,6 @@ extern const struct ob_cmd ob_cmd_skip;
 extern const struct ob_cmd ob_cmd_status;
 extern const struct ob_cmd ob_cmd_version;
 extern const struct ob_cmd ob_cmd_why;
+extern const struct ob_cmd ob_cmd_work;
 
 #endif
