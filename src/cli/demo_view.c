@@ -43,16 +43,13 @@ static void count(struct ob_pen *pen, enum ob_ink ink, uint64_t n, const char *w
 void ob_demo_draw_intro(bool chaos, const struct ob_demo_style *style, struct ob_buf *out)
 {
 	static const char *const lines[] = {
-		"A shop writes orders and their events into one SQLite database, each order and "
-		"its",
-		"event in one transaction; one transaction in ten is rolled back. Two workers "
-		"deliver",
-		"the events of 50 customers to a file. At the end every line of it is checked.",
+		"A shop with 50 customers writes orders into an SQLite database, each together",
+		"with its event in one transaction; one transaction in ten is rolled back. Two",
+		"workers deliver the events to a file. At the end every line of it is checked.",
 	};
 	static const char *const harm[] = {
-		"Meanwhile workers are killed (kill -9), or paused until others have taken over "
-		"and",
-		"then let loose again.",
+		"Meanwhile workers are killed (kill -9), or paused until others have taken",
+		"over and then let loose again.",
 	};
 	struct ob_pen pen = pen_of(style, out);
 
@@ -79,9 +76,11 @@ static void draw_bar(struct ob_pen *pen, const struct ob_demo_view *view)
 
 	ob_pen_to(pen, pen->column + 2);
 	for (size_t i = 0; i < width; i++) {
-		const char *mark = pen->ascii ? (i < full ? "=" : "-") : "\xE2\x94\x81";
+		const char *full_mark = pen->ascii ? "=" : "\xE2\x94\x81";
+		const char *empty_mark = pen->ascii ? "-" : "\xE2\x94\x80";
 
-		ob_pen_text(pen, i < full ? OB_INK_GOOD : OB_INK_DIM, ob_str(mark));
+		ob_pen_text(pen, i < full ? OB_INK_GOOD : OB_INK_DIM,
+			    ob_str(i < full ? full_mark : empty_mark));
 	}
 }
 
@@ -159,6 +158,8 @@ size_t ob_demo_draw(const struct ob_demo_view *view, const struct ob_demo_style 
 	label(&pen, "workers");
 	for (size_t i = 0; i < view->worker_count; i++)
 		draw_worker(&pen, &view->workers[i]);
+	if (view->worker_count == 0)
+		ob_pen_text(&pen, OB_INK_DIM, OB_STR("none"));
 	ob_pen_end(&pen);
 	if (view->chaos) {
 		label(&pen, "mishaps");
@@ -246,12 +247,10 @@ static void draw_meaning(struct ob_pen *pen, const struct ob_demo_verdict *v)
 		ob_buf_add(pen->out, ob_buf_view(&v->audit->examples));
 		return;
 	}
-	ob_pen_text(
-		pen, OB_INK_GOOD,
-		v->audit->duplicates
-			? OB_STR("Every committed event arrived, in order per customer;")
-			: OB_STR("Every committed event arrived, once, in order per customer;"));
-	ob_pen_text(pen, OB_INK_GOOD, OB_STR(" nothing that was rolled back did."));
+	ob_pen_printf(pen, OB_INK_GOOD, "Every committed event arrived%s, in order per customer.",
+		      v->audit->duplicates ? "" : " once");
+	ob_pen_end(pen);
+	ob_pen_text(pen, OB_INK_GOOD, OB_STR("Of what was rolled back, nothing did."));
 	ob_pen_end(pen);
 	if (v->chaos) {
 		ob_pen_printf(pen, OB_INK_PLAIN,
@@ -267,12 +266,11 @@ void ob_demo_draw_verdict(const struct ob_demo_verdict *v, const struct ob_demo_
 {
 	const struct ob_audit *a = v->audit;
 	struct ob_pen pen = pen_of(style, out);
-	char about[96] = "delivered more than once";
+	char about[96] = "delivered more than once", most[OB_COUNT_SIZE];
 
+	ob_format_count(v->duplicates_max, most);
 	if (v->chaos)
-		(void)snprintf(about, sizeof(about),
-			       "what was in flight at a mishap came again (at most %" PRIu64 ")",
-			       v->duplicates_max);
+		(void)snprintf(about, sizeof(about), "came again after a mishap (bound: %s)", most);
 	ob_pen_end(&pen);
 	ob_pen_text(&pen, OB_INK_BOLD, OB_STR("The audit"));
 	ob_pen_end(&pen);
