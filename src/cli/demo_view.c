@@ -254,8 +254,8 @@ static void draw_meaning(struct ob_pen *pen, const struct ob_demo_verdict *v)
 	ob_pen_end(pen);
 	if (v->chaos) {
 		ob_pen_printf(pen, OB_INK_PLAIN,
-			      "%" PRIu32 " workers were killed and %" PRIu32
-			      " paused past their lease meanwhile.",
+			      "Workers meanwhile: %" PRIu32 " killed, %" PRIu32
+			      " paused past their lease.",
 			      v->killed, v->paused);
 		ob_pen_end(pen);
 	}

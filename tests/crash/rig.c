@@ -203,21 +203,33 @@ static int add_row(void *arg, int count, char **values, char **names)
 	return 0;
 }
 
-char *rig_rows(const struct rig *rig)
+static char *query(const struct rig *rig, const char *sql)
 {
 	struct ob_buf out = OB_BUF_INIT(FILE_MAX);
 	sqlite3 *db;
 
 	ck_assert_int_eq(sqlite3_open_v2(rig->database, &db, SQLITE_OPEN_READONLY, NULL),
 			 SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db,
-				      "SELECT seq, status, attempts, available_at, published_at, "
-				      "last_error, locked_by FROM outbox ORDER BY seq",
-				      add_row, &out, NULL),
-			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, add_row, &out, NULL), SQLITE_OK);
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 	ck_assert(!out.failed && out.len > 0);
 	return ob_buf_take(&out);
+}
+
+char *rig_rows(const struct rig *rig)
+{
+	return query(rig,
+		     "SELECT seq, status, attempts, available_at, published_at, last_error, "
+		     "locked_by FROM outbox ORDER BY seq");
+}
+
+unsigned long rig_attempts(const struct rig *rig)
+{
+	char *text = query(rig, "SELECT sum(attempts) FROM outbox");
+	unsigned long sum = strtoul(text, NULL, 10);
+
+	free(text);
+	return sum;
 }
 
 char *rig_log(const struct rig *rig, const char *log)

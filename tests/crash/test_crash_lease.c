@@ -98,22 +98,21 @@ static void two_workers(const char *name)
 	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
 }
 
-/* The other has everything, and what is written now comes out. */
-static void taken_over_within(int64_t since_ms, int limit_ms)
+/* How long until the other has everything, and what was written meanwhile is out. */
+static int takeover_ms(int64_t since_ms)
 {
 	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, SOON_MS);
 	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
 
-	int64_t took_ms = rig_now_ms() - since_ms;
+	int took_ms = (int)(rig_now_ms() - since_ms);
 
-	ck_assert_msg(took_ms <= limit_ms, "%s: it took %d ms, allowed are %d", rig.name,
-		      (int)took_ms, limit_ms);
 	stop(&second);
 	rig_audit(&rig);
 	rig_done(&rig);
+	return took_ms;
 }
 
-OB_TEST(after_a_kill_the_other_takes_over_within_the_lease_and_a_second)
+static int takeover_after_kill_ms(void)
 {
 	two_workers("kill");
 	ob_child_signal(&first, SIGKILL);
@@ -121,16 +120,36 @@ OB_TEST(after_a_kill_the_other_takes_over_within_the_lease_and_a_second)
 	int64_t since_ms = rig_now_ms();
 	rig.crashes++;
 	write_some(WRITES / 2);
-	taken_over_within(since_ms, RIG_LEASE_MS + 1000);
+	return takeover_ms(since_ms);
+}
+
+static int takeover_after_stop_ms(void)
+{
+	two_workers("stop");
+	write_some(WRITES / 2);
+	stop(&first);
+	return takeover_ms(rig_now_ms());
+}
+
+/* A machine that is busy with something else may be slow, but not three times in a row. */
+static void within(int (*measure)(void), int limit_ms)
+{
+	int took_ms = measure();
+
+	for (int more = 2; more > 0 && took_ms > limit_ms; more--)
+		took_ms = measure();
+	ck_assert_msg(took_ms <= limit_ms, "it took %d ms, allowed are %d", took_ms, limit_ms);
+}
+
+OB_TEST(after_a_kill_the_other_takes_over_within_the_lease_and_a_second)
+{
+	within(takeover_after_kill_ms, RIG_LEASE_MS + 1000);
 }
 OB_TEST_END
 
 OB_TEST(after_a_stop_the_other_takes_over_within_half_a_second)
 {
-	two_workers("stop");
-	write_some(WRITES / 2);
-	stop(&first);
-	taken_over_within(rig_now_ms(), 500);
+	within(takeover_after_stop_ms, 500);
 }
 OB_TEST_END
 
@@ -160,6 +179,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	write_some(WRITES);
 	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
 	uint64_t published = rig_count(&rig, OB_VIEW_PUBLISHED);
+	unsigned long attempts = rig_attempts(&rig);
 	allow_files(&first, 3);
 	ck_assert_int_eq(rename(rig.events, moved), 0);
 
@@ -172,6 +192,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), published);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PENDING), rig_waiting(&rig));
 	ck_assert_uint_gt(rig_waiting(&rig), 0);
+	ck_assert_uint_eq(rig_attempts(&rig), attempts);
 
 	allow_files(&first, 0);
 	rig_until(&rig, rig_waiting(&rig) == 0, 2000);
