@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -17,6 +17,7 @@ enum { LOOK_MS = 2, CANNOT_RUN = 127 };
 
 static void become(const struct ob_child_conf *conf, int log, pid_t parent)
 {
+	char *const *argv;
 	sigset_t nothing;
 
 	(void)setpgid(0, 0);
@@ -29,7 +30,9 @@ static void become(const struct ob_child_conf *conf, int log, pid_t parent)
 	if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 ||
 	    chdir(conf->dir) < 0)
 		_exit(CANNOT_RUN);
-	(void)execv(conf->program, (char *const *)(uintptr_t)conf->argv);
+	/* execv() promises not to write, but its type does not say so */
+	memcpy((void *)&argv, (const void *)&conf->argv, sizeof(argv));
+	(void)execv(conf->program, argv);
 	_exit(CANNOT_RUN);
 }
 

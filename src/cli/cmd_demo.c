@@ -131,9 +131,9 @@ static uint32_t partitions_of(const struct ob_partition *partitions, size_t coun
 
 static int look_at_workers(struct demo *d, struct ob_err *err)
 {
-	struct ob_partition *partitions;
-	struct ob_worker *workers;
-	size_t partition_count, worker_count;
+	struct ob_partition *partitions = NULL;
+	struct ob_worker *workers = NULL;
+	size_t partition_count = 0, worker_count = 0;
 	int r = ob_store_partitions(d->store, "default", &d->arena, &partitions, &partition_count,
 				    err);
 

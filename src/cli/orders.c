@@ -175,17 +175,27 @@ void ob_orders_free(struct ob_orders *o)
 
 OB_DEFINE_CLEANUP(struct ob_orders *, ob_orders_free)
 
+static struct ob_orders *orders_alloc(const struct ob_orders_conf *conf)
+{
+	struct ob_orders *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->conf = *conf;
+	o->last_order = ORDER_FIRST;
+	o->customers = calloc(conf->customers, sizeof(*o->customers));
+	ob_rng_init(&o->rng, conf->seed);
+	return o;
+}
+
 int ob_orders_new(const struct ob_orders_conf *conf, struct ob_orders **ret_orders,
 		  struct ob_err *err)
 {
-	OB_CLEANUP(ob_orders_freep) struct ob_orders *o = calloc(1, sizeof(*o));
+	OB_CLEANUP(ob_orders_freep) struct ob_orders *o = orders_alloc(conf);
 	struct outbox_error why;
 
-	if (!o || !(o->customers = calloc(conf->customers, sizeof(*o->customers))))
+	if (!o || !o->customers)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "opening the shop");
-	o->conf = *conf;
-	o->last_order = ORDER_FIRST;
-	ob_rng_init(&o->rng, conf->seed);
 	if (sqlite3_open_v2(conf->path, &o->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		return db_err(o, conf->path, err);
 	(void)sqlite3_busy_timeout(o->db, conf->busy_ms);
