@@ -100,6 +100,12 @@ static int set_defaults(struct args *a, const struct ob_cmd_opt *table, void *ba
 	return OB_EXIT_OK;
 }
 
+/* A lone "-" is a word, and so is -5: no option is a digit, but a priority may be. */
+static bool looks_like_option(const char *word)
+{
+	return word[0] == '-' && word[1] && !isdigit((unsigned char)word[1]);
+}
+
 static const struct ob_cmd_opt *find_opt(const struct ob_cmd_opt *table, const char *name, size_t n,
 					 char letter)
 {
@@ -280,7 +286,7 @@ int ob_args_parse(struct ob_cli *cli, int argc, char **argv, void **ret_args)
 
 		if (!a.only_words && strcmp(word, "--") == 0)
 			a.only_words = true;
-		else if (!a.only_words && word[0] == '-' && word[1])
+		else if (!a.only_words && looks_like_option(word))
 			r = read_option(&a, word);
 		else if (!cli->cmd)
 			r = read_command(&a, word);

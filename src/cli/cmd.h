@@ -82,6 +82,7 @@ enum {
 #define OB_CMD_GROUP_MAP(X) \
 	X(START, "Start here") \
 	X(MESSAGES, "Messages") \
+	X(OPERATE, "When you must step in") \
 	X(PROGRAM, "This program")
 
 enum ob_cmd_group {

@@ -51,7 +51,7 @@ struct ob_flight_key *ob_flight_key_get(struct ob_flight *flight, uint64_t hash,
 	link_init(&key->queue);
 	link_init(&key->sent);
 	key->failures = 0;
-	key->held = false;
+	key->held = key->blamed = false;
 	key->ignore = 0;
 	return key;
 }
@@ -99,10 +99,13 @@ static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 
 void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
-	if (key->held && link_empty(&key->sent) && key->failures == 0) {
-		key->held = false;
-		key->ignore = flight->generation;
-		flight->held_keys--;
+	if (link_empty(&key->sent) && key->failures == 0) {
+		key->blamed = false;
+		if (key->held) {
+			key->held = false;
+			key->ignore = flight->generation;
+			flight->held_keys--;
+		}
 	}
 	make_ready(flight, key);
 	if (key->held || !is_unused(key))

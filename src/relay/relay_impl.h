@@ -46,8 +46,8 @@ struct ob_relay {
 };
 
 /* relay_loop.c: the threads, and both in one for ob_relay_once(). */
-void *ob_relay_worker_main(void *slot);
-void *ob_relay_control_main(void *relay);
+void *ob_relay_worker_main(void *arg);  /* the slot */
+void *ob_relay_control_main(void *arg); /* the relay */
 /* One round of leases of one slot; true when something was done, lowers *wake_us. */
 bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us);
 /* Wait for what the step names, at most until `until_us`; consumes the slot's eventfd. */

@@ -137,6 +137,11 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const
 	else if (probe && ob_breaker_answer(&worker->breaker, now))
 		log_closed(worker);
 	ob_flight_fail(&worker->flight, entry, kind, err->msg);
+}
+
+/* A success may also decide who is to blame for a failure that came before it. */
+static void judge_all(struct ob_relay_worker *worker)
+{
 	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
 		judge(worker, own);
 }
@@ -167,6 +172,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 			succeeded(worker, entry, is_probe(worker, entry));
 		else
 			failed(worker, entry, &worker->acks[i].err);
+		judge_all(worker);
 	}
 	return true;
 }
@@ -228,6 +234,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
 	if (r < 0) {
 		failed(worker, entry, &err);
+		judge_all(worker);
 		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
 	}
 	worker->data.sent++;

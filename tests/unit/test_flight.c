@@ -46,7 +46,9 @@ static const char *send_all(struct ob_entry **sent)
 
 	for (struct ob_entry *entry; (entry = ob_flight_next(&flight, 0));) {
 		ob_flight_sent(&flight, entry, 0);
-		keys[n] = entry->message->key.p ? entry->message->key.p[0] : '-';
+		keys[n] = '-';
+		if (entry->message->key.p)
+			keys[n] = entry->message->key.p[0];
 		sent[n++] = entry;
 	}
 	keys[n] = '\0';
@@ -196,6 +198,28 @@ OB_TEST(a_failure_is_judged_when_all_before_it_are_known)
 }
 OB_TEST_END
 
+OB_TEST(a_refusal_at_hand_over_stops_the_key_at_once)
+{
+	struct ob_entry *first, *second;
+
+	make(true, OB_ORDER_KEY, false);
+	(void)fetch("aaa");
+	first = ob_flight_next(&flight, 0);
+	ob_flight_sent(&flight, first, 0);
+	second = ob_flight_next(&flight, 0);
+	ob_flight_sent(&flight, second, 0);
+	refuse(second, OB_ERR_RETRY);
+	/* Nobody knows yet whom to blame, but nothing may follow. */
+	ck_assert_ptr_null(ob_flight_judge(&flight));
+	ck_assert_ptr_null(ob_flight_next(&flight, 0));
+	ck_assert_uint_eq(fetch("a"), 0);
+	refuse(first, OB_ERR_RETRY);
+	ck_assert_ptr_eq(ob_flight_judge(&flight), first);
+	ob_flight_drop(&flight, first, 0);
+	done();
+}
+OB_TEST_END
+
 OB_TEST(a_late_outcome_of_a_forgotten_message_finds_nothing)
 {
 	struct ob_entry *sent[32];
@@ -313,6 +337,7 @@ OB_SUITE("flight", one_message_of_a_key_is_sent_at_a_time,
 	 a_fetch_that_began_before_the_release_brings_nothing_of_the_key,
 	 a_follower_that_fails_too_is_forgotten_and_one_that_got_through_is_settled,
 	 a_failure_is_judged_when_all_before_it_are_known,
+	 a_refusal_at_hand_over_stops_the_key_at_once,
 	 a_late_outcome_of_a_forgotten_message_finds_nothing,
 	 a_lost_partition_takes_only_its_own_messages, what_a_row_claim_does_not_send_it_gives_back,
 	 failures_of_an_outage_are_forgotten_and_successes_kept,
