@@ -234,8 +234,7 @@ static int deliver_rest(struct demo *d, struct ob_err *err)
 
 static int begin(struct demo *d, struct ob_err *err)
 {
-	char url[OB_DEMO_PATH + 8];
-	struct ob_store_conf conf = { .url = url };
+	struct ob_store_conf conf = { .url = d->files.url };
 
 	/* the demonstration is its own world */
 	(void)unsetenv("OUTBOX_CONFIG");
@@ -245,7 +244,6 @@ static int begin(struct demo *d, struct ob_err *err)
 		r = ob_demo_files_make(&d->files, d->args->chaos, err);
 	if (r < 0)
 		return r;
-	(void)snprintf(url, sizeof(url), "sqlite:%s", d->files.database);
 	r = ob_store_connect(&conf, &d->store, err);
 	if (r < 0)
 		return r;

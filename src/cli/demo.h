@@ -20,6 +20,7 @@ enum {
 struct ob_demo_files {
 	char dir[OB_DEMO_PATH - 64];
 	char config[OB_DEMO_PATH], database[OB_DEMO_PATH], events[OB_DEMO_PATH], log[OB_DEMO_PATH];
+	char url[OB_DEMO_PATH + 8]; /* of the store, which borrows it */
 };
 
 /* ---- demo_files.c -------------------------------------------------------- */

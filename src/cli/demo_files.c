@@ -40,13 +40,11 @@ OB_DEFINE_CLEANUP(struct ob_store *, ob_store_free)
 
 static int make_database(const struct ob_demo_files *files, struct ob_err *err)
 {
-	char url[OB_DEMO_PATH + 8];
-	struct ob_store_conf conf = { .url = url };
+	struct ob_store_conf conf = { .url = files->url };
 	struct ob_setup setup = { .partition_count = PARTITIONS };
 	struct ob_setup_done done;
 	OB_CLEANUP(ob_store_freep) struct ob_store *store = NULL;
 
-	(void)snprintf(url, sizeof(url), "sqlite:%s", files->database);
 	int r = ob_store_connect(&conf, &store, err);
 	return r < 0 ? r : ob_store_setup(store, &setup, &done, err);
 }
@@ -66,6 +64,7 @@ int ob_demo_files_make(struct ob_demo_files *files, bool chaos, struct ob_err *e
 	(void)snprintf(files->config, sizeof(files->config), "%s/outbox.yaml", files->dir);
 	(void)snprintf(files->database, sizeof(files->database), "%s/outbox.db", files->dir);
 	(void)snprintf(files->events, sizeof(files->events), "%s/events.ndjson", files->dir);
+	(void)snprintf(files->url, sizeof(files->url), "sqlite:%s", files->database);
 	(void)snprintf(files->log, sizeof(files->log), "%s/workers.log", files->dir);
 	int r = write_config(files, chaos, err);
 	if (r == 0)

@@ -46,15 +46,14 @@ void rig_init(struct rig *rig, const char *name, uint64_t seed)
 	struct ob_setup setup = { .partition_count = RIG_PARTITIONS };
 	struct ob_setup_done done;
 	struct ob_err err = OB_ERR_INIT;
-	char url[128];
-	struct ob_store_conf conf = { .url = url };
+	struct ob_store_conf conf = { .url = rig->url };
 
 	*rig = (struct rig){ 0 };
 	(void)snprintf(rig->name, sizeof(rig->name), "%s", name);
 	ob_temp_dir(rig->dir);
 	(void)snprintf(rig->database, sizeof(rig->database), "%s/outbox.db", rig->dir);
 	(void)snprintf(rig->events, sizeof(rig->events), "%s/events.ndjson", rig->dir);
-	(void)snprintf(url, sizeof(url), "sqlite:%s", rig->database);
+	(void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->database);
 	(void)unsetenv("OUTBOX_CONFIG");
 	(void)unsetenv("OUTBOX_STORE");
 	write_config(rig);

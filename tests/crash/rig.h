@@ -23,7 +23,7 @@ enum {
 
 struct rig {
 	char name[64]; /* in messages */
-	char dir[64], database[96], events[96];
+	char dir[64], database[96], events[96], url[128];
 	char older[128]; /* a file of events that was moved away, or "" */
 	struct ob_store *store;
 	struct ob_orders *orders;
