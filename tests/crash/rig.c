@@ -222,6 +222,18 @@ char *rig_rows(const struct rig *rig)
 		     "locked_by FROM outbox ORDER BY seq");
 }
 
+bool rig_locked(const struct rig *rig)
+{
+	sqlite3 *db;
+
+	ck_assert_int_eq(sqlite3_open_v2(rig->database, &db, SQLITE_OPEN_READWRITE, NULL),
+			 SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 500);
+	bool locked = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK;
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	return locked;
+}
+
 unsigned long rig_attempts(const struct rig *rig)
 {
 	char *text = query(rig, "SELECT sum(attempts) FROM outbox");

@@ -47,6 +47,8 @@ uint32_t rig_leased(struct rig *rig, pid_t pid);
 size_t rig_lines(const struct rig *rig);
 /* Everything that says anything about the delivery of every row, as one text; the caller frees. */
 char *rig_rows(const struct rig *rig);
+/* Does somebody hold SQLite's write lock, for longer than a moment? */
+bool rig_locked(const struct rig *rig);
 /* Of all rows together. */
 unsigned long rig_attempts(const struct rig *rig);
 /* The log's text; the caller frees. */
