@@ -26,7 +26,7 @@ static inline struct ob_str ob_str(const char *text)
 /* Equal bytes; absent equals absent only. */
 static inline bool ob_str_eq(struct ob_str a, struct ob_str b)
 {
-	return a.n == b.n && !a.p == !b.p && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+	return a.n == b.n && !a.p == !b.p && (!a.p || a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
 /*

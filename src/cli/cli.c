@@ -12,7 +12,8 @@
 enum { LINE_CHARS = 1000, LINE_BYTES = 8192, FAULTS_BYTES = 1 << 20 };
 
 /* What users, files and databases gave us may stand in it: one safe line comes out. */
-static void print_error(const char *where, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void print_error(const char *where, const char *fmt,
+							      va_list ap)
 {
 	struct ob_buf safe = OB_BUF_INIT(LINE_BYTES);
 	char text[2048];

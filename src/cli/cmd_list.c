@@ -53,7 +53,7 @@ static void add_row(struct ob_grid *table, const struct ob_message *m, int64_t n
 	ob_grid_cell(table, m->key);
 	ob_grid_cell(table, m->event_type);
 	ob_grid_int(table, m->attempts);
-	ob_grid_cell(table, m->last_error.p ? m->last_error : OB_STR(""));
+	ob_grid_cell(table, m->last_error);
 }
 
 struct listing {
@@ -121,7 +121,7 @@ static int list_run(struct ob_cli *cli, const void *opts)
 		{ "KEY", OB_GRID_SHRINK },
 		{ "EVENT", OB_GRID_SHRINK },
 		{ "TRIES", OB_GRID_RIGHT },
-		{ "LAST ERROR", OB_GRID_SHRINK },
+		{ "LAST ERROR", OB_GRID_SHRINK | OB_GRID_LAST },
 	};
 	const struct list_args *args = opts;
 	struct listing l = {

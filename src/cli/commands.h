@@ -6,15 +6,24 @@
 #include "cli/cmd.h"
 
 extern const struct ob_cmd ob_cmd_backends;
+extern const struct ob_cmd ob_cmd_cleanup;
 extern const struct ob_cmd ob_cmd_completion;
 extern const struct ob_cmd ob_cmd_config_check;
+extern const struct ob_cmd ob_cmd_demo;
+extern const struct ob_cmd ob_cmd_discard;
 extern const struct ob_cmd ob_cmd_help;
 extern const struct ob_cmd ob_cmd_init;
 extern const struct ob_cmd ob_cmd_list;
+extern const struct ob_cmd ob_cmd_partitions;
+extern const struct ob_cmd ob_cmd_priority;
 extern const struct ob_cmd ob_cmd_push;
+extern const struct ob_cmd ob_cmd_retry;
 extern const struct ob_cmd ob_cmd_setup;
 extern const struct ob_cmd ob_cmd_show;
+extern const struct ob_cmd ob_cmd_skip;
 extern const struct ob_cmd ob_cmd_status;
 extern const struct ob_cmd ob_cmd_version;
+extern const struct ob_cmd ob_cmd_why;
+extern const struct ob_cmd ob_cmd_work;
 
 #endif

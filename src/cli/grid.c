@@ -27,6 +27,8 @@ void ob_grid_cell(struct ob_grid *table, struct ob_str text)
 	size_t start = table->cells.len;
 	size_t *width = &table->width[table->cell_count % table->column_count];
 
+	if (text.p && table->cell_count % table->column_count == table->column_count - 1)
+		table->last_used = true;
 	ob_utf8_sanitize(&table->cells, text.p ? text : OB_STR("-"), OB_GRID_CELL_MAX);
 	if (table->cells.failed)
 		return;
@@ -46,13 +48,13 @@ void ob_grid_int(struct ob_grid *table, int64_t value)
 }
 
 /* Take what is too much from the columns that may shrink, the last first. */
-static void fit(struct ob_grid *table, size_t width)
+static void fit(struct ob_grid *table, size_t columns, size_t width)
 {
 	size_t total = 0;
 
-	for (size_t i = 0; i < table->column_count; i++)
+	for (size_t i = 0; i < columns; i++)
 		total += table->width[i] + (i ? GAP : 0);
-	for (size_t i = table->column_count; i-- > 0 && total > width;) {
+	for (size_t i = columns; i-- > 0 && total > width;) {
 		size_t spare = table->width[i] > COLUMN_MIN ? table->width[i] - COLUMN_MIN : 0;
 		size_t cut = total - width < spare ? total - width : spare;
 
@@ -68,11 +70,11 @@ static void pad(size_t count, FILE *out)
 	(void)fprintf(out, "%*s", (int)count, "");
 }
 
-static void print_cell(const struct ob_grid *table, size_t column, const char *text, FILE *out)
+static void print_cell(const struct ob_grid *table, size_t column, bool last, const char *text,
+		       FILE *out)
 {
 	size_t width = table->width[column];
 	size_t chars = ob_utf8_count(ob_str(text));
-	bool last = column + 1 == table->column_count;
 	struct ob_buf cut = OB_BUF_INIT((size_t)OB_GRID_CELL_MAX * 4);
 
 	if (column)
@@ -97,14 +99,20 @@ void ob_grid_print(struct ob_grid *table, size_t width, FILE *out)
 {
 	const size_t columns = table->column_count;
 	const char *cell = ob_buf_str(&table->cells);
+	size_t shown = columns;
 
 	assert(columns > 0);
+	if ((table->columns[columns - 1].flags & OB_GRID_LAST) && !table->last_used)
+		shown--;
 	if (width)
-		fit(table, width);
-	for (size_t i = 0; i < columns; i++)
-		print_cell(table, i, table->columns[i].title, out);
+		fit(table, shown, width);
+	for (size_t i = 0; i < shown; i++)
+		print_cell(table, i, i + 1 == shown, table->columns[i].title, out);
 	for (size_t i = 0; i < table->cell_count; i++) {
-		print_cell(table, i % columns, cell, out);
+		size_t column = i % columns;
+
+		if (column < shown)
+			print_cell(table, column, column + 1 == shown, cell, out);
 		cell += strlen(cell) + 1;
 	}
 }

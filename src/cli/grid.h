@@ -12,6 +12,7 @@ enum { OB_GRID_COLUMNS_MAX = 16, OB_GRID_CELL_MAX = 200 };
 enum {
 	OB_GRID_RIGHT = 1 << 0,  /* numbers */
 	OB_GRID_SHRINK = 1 << 1, /* may be cut when the terminal is narrow; the last first */
+	OB_GRID_LAST = 1 << 2,   /* the last column only: left out when no row has it */
 };
 
 struct ob_grid_column {
@@ -25,6 +26,7 @@ struct ob_grid {
 	size_t width[OB_GRID_COLUMNS_MAX]; /* in characters */
 	struct ob_buf cells;               /* row after row, each ends with a NUL */
 	size_t cell_count;
+	bool last_used; /* some row has a text in the last column */
 };
 
 /* `columns` is borrowed. */

@@ -16,7 +16,8 @@ struct ob_diags {
 	struct ob_diag *items;
 	size_t kept, count;
 	struct ob_arena arena;
-	bool failed; /* out of memory: some are lost */
+	bool failed;    /* out of memory: some are lost */
+	char text[512]; /* the one being written; longer ones are cut */
 };
 
 void ob_diags_init(struct ob_diags *diags);

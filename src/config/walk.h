@@ -13,6 +13,7 @@ struct ob_walk {
 	struct ob_diags diags;
 	struct ob_arena *arena; /* what the result keeps */
 	bool failed;            /* out of memory */
+	char text[512];         /* the fault being written */
 };
 
 enum {

@@ -11,7 +11,8 @@ struct ob_flight_key {
 	uint64_t hash;
 	struct ob_link queue, sent; /* entries by_key, in order */
 	uint32_t failures;          /* judged or to be settled */
-	bool held;
+	bool held;                  /* nothing more is sent, no row is taken */
+	bool blamed;     /* the failure that holds it is known: those behind it are not to blame */
 	uint64_t ignore; /* rows of fetches up to this generation are not taken */
 };
 

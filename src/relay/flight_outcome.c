@@ -15,18 +15,22 @@ void ob_flight_to_outcome(struct ob_flight *flight, struct ob_entry *entry,
 	link_append(&flight->outcomes, &entry->by_state);
 }
 
-/* A detached entry, still counted among its key's failures or not, leaves unsettled. */
-static void forget(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
+/* A detached entry leaves unsettled; a row claim is given back. */
+static void leave(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
 {
 	flight->forgotten++;
-	if (flight->conf.claims) {
+	entry->key = NULL;
+	if (flight->conf.claims)
 		ob_flight_to_outcome(flight, entry, OB_OUTCOME_RELEASE, now_us);
-		return;
-	}
+	else
+		ob_flight_free_entry(flight, entry);
+}
 
+static void forget(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
+{
 	struct ob_flight_key *key = entry->key;
 
-	ob_flight_free_entry(flight, entry);
+	leave(flight, entry, now_us);
 	if (key)
 		ob_flight_key_check(flight, key);
 }
@@ -39,21 +43,20 @@ static void blame(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	while (!link_empty(&key->sent)) {
 		struct ob_entry *entry = entry_of_key(key->sent.next);
-		bool follower = key->held && !OB_IS_MUTANT(CHARGE_FOLLOWER);
+		bool follower = key->blamed && !OB_IS_MUTANT(CHARGE_FOLLOWER);
 
 		if (entry->state != OB_ENTRY_FAILED)
 			return;
 		ob_flight_detach(flight, entry);
 		if (follower) {
-			flight->forgotten++;
-			ob_flight_free_entry(flight, entry);
+			leave(flight, entry, entry->since_us);
 			continue;
 		}
 		entry->state = OB_ENTRY_JUDGE;
 		flight->unsettled++;
 		link_append(&flight->judge, &entry->by_state);
 		key->failures++;
-		ob_flight_key_hold(flight, key);
+		key->blamed = true;
 	}
 }
 
@@ -88,6 +91,11 @@ void ob_flight_fail(struct ob_flight *flight, struct ob_entry *entry, enum ob_er
 	}
 	link_remove(&entry->by_state);
 	entry->state = OB_ENTRY_FAILED;
+	/*
+	 * At once, even if it may turn out to be a follower: what a sink refuses when
+	 * it is handed over does not stop what is handed over after it.
+	 */
+	ob_flight_key_hold(flight, key);
 	blame(flight, key);
 	ob_flight_key_check(flight, key);
 }
@@ -132,6 +140,7 @@ void ob_flight_drop(struct ob_flight *flight, struct ob_entry *entry, int64_t no
 	if (key && (state == OB_ENTRY_SENT || state == OB_ENTRY_FAILED)) {
 		/* It comes again with the next fetch, and must then be first. */
 		ob_flight_key_hold(flight, key);
+		key->blamed = true;
 		blame(flight, key);
 	}
 	forget(flight, entry, now_us);

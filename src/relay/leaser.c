@@ -205,9 +205,11 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 		view_put(view, &leases[i], deadline_us(leaser, began));
 	view_unlock(leaser, lost > 0 || count > 0);
 	leaser->renew_us = began + leaser->conf.lease_renew_ms * 1000;
+	/* While we hold nothing, the number of partitions may change at any time. */
+	if (count == 0)
+		leaser->seeded = false;
 	if (lost > 0) {
-		/* We were away for long: shares and even the number of partitions may have changed.
-		 */
+		/* We were away for long: shares may have changed. */
 		leaser->balance_us = 0;
 		leaser->seeded = false;
 		if (leaser->conf.log)
@@ -275,6 +277,8 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 	uint32_t partitions = view_lock(leaser)->partition_count;
 
 	view_unlock(leaser, false);
+	if (leaser->leaving)
+		partitions = 0;
 	balance_view(leaser, ob_fair_share(partitions, (uint32_t)count, (uint32_t)index));
 	return 0;
 }
@@ -450,6 +454,13 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 	leaser->retry_us = 0;
 	ob_backoff_reset(&leaser->backoff);
 	return true;
+}
+
+void ob_leaser_drain(struct ob_leaser *leaser)
+{
+	if (!leaser->leaving)
+		leaser->balance_us = 0;
+	leaser->leaving = true;
 }
 
 int ob_leaser_leave(struct ob_leaser *leaser, struct ob_err *err)

@@ -70,6 +70,7 @@ struct ob_leaser {
 	uint64_t answers; /* of the view, as far as they are dealt with */
 	uint32_t share, want;
 	bool seeded, looked; /* the lease rows exist; some partition was free when we looked */
+	bool leaving;        /* its share is none */
 	bool failed;         /* FATAL: see err */
 	struct ob_err err;   /* why it failed */
 };
@@ -87,6 +88,10 @@ void ob_leaser_done(struct ob_leaser *leaser);
  * the shares longer than its leases last.
  */
 bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us);
+
+/* The worker is about to stop: take nothing more, and release each partition as soon as it is
+ * drained. */
+void ob_leaser_drain(struct ob_leaser *leaser);
 
 /*
  * Give everything up at once and remove the worker: after its worker has drained. The view becomes

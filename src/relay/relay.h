@@ -11,13 +11,20 @@
 
 struct ob_relay;
 
+/* One more connection, instead of the configured one; the relay frees it. For embedding and tests.
+ */
+typedef int ob_relay_store_fn(void *arg, struct ob_store **ret_store, struct ob_err *err);
+typedef int ob_relay_sink_fn(void *arg, struct ob_sink **ret_sink, struct ob_err *err);
+
 struct ob_relay_conf {
 	const struct ob_config_relay
 		*relay;           /* borrowed, with its store and sink; outlives the relay */
 	const struct ob_log *log; /* NULL: silent */
 	ob_classify_fn *classify; /* called on worker threads */
 	void *classify_arg;
-	bool watchdog; /* tell systemd's watchdog from the workers' loops */
+	ob_relay_store_fn *open_store; /* NULL: relay->store */
+	ob_relay_sink_fn *open_sink;   /* NULL: relay->sink */
+	void *open_arg;
 };
 
 /*
@@ -43,10 +50,17 @@ int ob_relay_join(struct ob_relay *relay, struct ob_err *err);
 
 /*
  * Instead of start: on this thread, join, take what is free, deliver until nothing that is due is
- * left, drain and leave. Returns how many messages were settled in any way, or an error. Another
+ * left, drain and leave. Returns how many messages were settled in any way, or an error: a sink or
+ * a store that is down ends it. So does ob_relay_stop(), which is no error. Another
  * worker's partitions are left alone.
  */
 int ob_relay_once(struct ob_relay *relay, struct ob_err *err);
+
+/*
+ * For a watchdog: how long ago the worker that is slowest to do so went through its loop. 0 before
+ * the start and after the end. Any thread.
+ */
+int64_t ob_relay_stalled_us(const struct ob_relay *relay);
 
 /* All workers added up; any thread. */
 void ob_relay_metrics(struct ob_relay *relay, struct ob_metrics_data *ret_data);

@@ -137,6 +137,11 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const
 	else if (probe && ob_breaker_answer(&worker->breaker, now))
 		log_closed(worker);
 	ob_flight_fail(&worker->flight, entry, kind, err->msg);
+}
+
+/* A success may also decide who is to blame for a failure that came before it. */
+static void judge_all(struct ob_relay_worker *worker)
+{
 	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
 		judge(worker, own);
 }
@@ -167,6 +172,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 			succeeded(worker, entry, is_probe(worker, entry));
 		else
 			failed(worker, entry, &worker->acks[i].err);
+		judge_all(worker);
 	}
 	return true;
 }
@@ -228,6 +234,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
 	if (r < 0) {
 		failed(worker, entry, &err);
+		judge_all(worker);
 		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
 	}
 	worker->data.sent++;
@@ -237,12 +244,21 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	return !probe;
 }
 
+/*
+ * What we cannot settle now we had better not send: a takeover would send it again. When
+ * the wait is over and nothing is there to settle, only what is sent can tell.
+ */
+static bool store_is_away(const struct ob_relay_worker *worker)
+{
+	return worker->store_retry_us > 0 && (ob_worker_now(worker) < worker->store_retry_us ||
+					      ob_flight_outcome(&worker->flight));
+}
+
 bool ob_worker_send(struct ob_relay_worker *worker)
 {
 	bool worked = false;
 
-	/* What we cannot settle now we had better not send: a takeover would send it again. */
-	if (worker->stopping != OB_STOP_NO || worker->store_retry_us > 0 || worker->sink_full)
+	if (worker->stopping != OB_STOP_NO || store_is_away(worker) || worker->sink_full)
 		return false;
 	if (!ob_flight_next(&worker->flight, 0) ||
 	    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)

@@ -6,6 +6,8 @@
 
 #include <assert.h>
 
+enum { SCRATCH_KEEP = 4 << 20 };
+
 /* ---- shared by its files --------------------------------------------- */
 
 int64_t mem_now(const struct ob_memdb *db)
@@ -62,6 +64,7 @@ int mem_enter(struct ob_store *store, struct ob_memdb **ret_db, struct ob_err *e
 {
 	struct ob_memdb *db = mem_of(store)->db;
 
+	ob_arena_reset(&mem_of(store)->scratch, SCRATCH_KEEP);
 	(void)pthread_mutex_lock(&db->lock);
 	int r = check_version(db, err);
 	if (r < 0) {
@@ -70,6 +73,16 @@ int mem_enter(struct ob_store *store, struct ob_memdb **ret_db, struct ob_err *e
 	}
 	*ret_db = db;
 	return 0;
+}
+
+void *mem_scratch(struct ob_store *store, size_t count, size_t size)
+{
+	size_t bytes;
+
+	/* One more than asked: an arena does not hand out nothing. */
+	if (__builtin_mul_overflow(count + 1, size, &bytes))
+		return NULL;
+	return ob_arena_alloc(&mem_of(store)->scratch, bytes);
 }
 
 void mem_committed(struct mem_store *store)
@@ -165,6 +178,7 @@ static void mem_close(struct ob_store *store)
 	struct ob_err err = OB_ERR_INIT;
 
 	(void)mem_tx_end(store, false, &err);
+	ob_arena_done(&mem_of(store)->scratch);
 }
 
 static int mem_setup(struct ob_store *store, const struct ob_setup *setup,
@@ -254,6 +268,7 @@ int ob_store_memory_open(struct ob_memdb *db, struct ob_store **ret_store, struc
 	struct mem_store *mem = mem_of(store);
 	mem->db = db;
 	TAILQ_INIT(&mem->pushed);
+	mem->scratch = OB_ARENA_INIT(SIZE_MAX / 2);
 	(void)pthread_mutex_lock(&db->lock);
 	mem->seen_commits = db->commits;
 	(void)pthread_mutex_unlock(&db->lock);

@@ -13,11 +13,6 @@ struct candidates {
 	size_t count;
 };
 
-static void candidates_done(struct candidates *found)
-{
-	free(found->list);
-}
-
 static int compare_candidates(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
@@ -29,9 +24,9 @@ static int compare_candidates(const void *left, const void *right)
 	return a->row->m.seq < b->row->m.seq ? -1 : 1;
 }
 
-static bool candidates_reserve(struct candidates *found, const struct ob_memdb *db)
+static bool candidates_reserve(struct candidates *found, struct ob_store *store)
 {
-	found->list = calloc(db->live_count + 1, sizeof(*found->list));
+	found->list = mem_scratch(store, mem_of(store)->db->live_count, sizeof(*found->list));
 	return found->list;
 }
 
@@ -55,28 +50,24 @@ static size_t size_of(const struct mem_row *row)
 /* ---- who is held ----------------------------------------------------- */
 
 struct held {
-	const struct ob_str **keys; /* sorted */
+	struct ob_str *keys; /* sorted; borrowed from their rows */
 	size_t key_count;
 	bool partition[OB_PARTITIONS_MAX];
 };
 
-static void held_done(struct held *held)
-{
-	free(held->keys);
-}
-
 static int compare_keys(const void *left, const void *right)
 {
-	const struct ob_str *a = *(const struct ob_str *const *)left;
-	const struct ob_str *b = *(const struct ob_str *const *)right;
+	const struct ob_str *a = left, *b = right;
 	int order = memcmp(a->p, b->p, a->n < b->n ? a->n : b->n);
 
 	return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-static bool held_collect(struct held *held, const struct ob_memdb *db, struct ob_str target)
+static bool held_collect(struct held *held, struct ob_store *store, struct ob_str target)
 {
-	held->keys = calloc(db->live_count + 1, sizeof(*held->keys));
+	const struct ob_memdb *db = mem_of(store)->db;
+
+	held->keys = mem_scratch(store, db->live_count, sizeof(*held->keys));
 	if (!held->keys)
 		return false;
 	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
@@ -84,7 +75,7 @@ static bool held_collect(struct held *held, const struct ob_memdb *db, struct ob
 			continue;
 		held->partition[row->m.partition] = true;
 		if (row->m.key.p)
-			held->keys[held->key_count++] = &row->m.key;
+			held->keys[held->key_count++] = row->m.key;
 	}
 	if (held->key_count > 0)
 		qsort(held->keys, held->key_count, sizeof(*held->keys), compare_keys);
@@ -99,7 +90,7 @@ static bool is_held(const struct held *held, const struct mem_row *row, enum ob_
 		return held->partition[row->m.partition];
 	if (ordering == OB_ORDER_NONE || !key->p || held->key_count == 0)
 		return false;
-	return bsearch(&key, held->keys, held->key_count, sizeof(*held->keys), compare_keys);
+	return bsearch(key, held->keys, held->key_count, sizeof(*held->keys), compare_keys);
 }
 
 /* ---- fetch ----------------------------------------------------------- */
@@ -131,15 +122,16 @@ static void slots_of(const struct ob_fetch *fetch, uint16_t slots[OB_PARTITIONS_
 	}
 }
 
-static int collect(const struct ob_memdb *db, const struct ob_fetch *fetch,
-		   struct candidates *found, struct ob_err *err)
+static int collect(struct ob_store *store, const struct ob_fetch *fetch, struct candidates *found,
+		   struct ob_err *err)
 {
-	OB_CLEANUP(held_done) struct held held = { 0 };
+	const struct ob_memdb *db = mem_of(store)->db;
+	struct held held = { 0 };
 	uint16_t slots[OB_PARTITIONS_MAX];
 	struct ob_str target = ob_str(fetch->target);
 	int64_t now = mem_now(db);
 
-	if (!candidates_reserve(found, db) || !held_collect(&held, db, target))
+	if (!candidates_reserve(found, store) || !held_collect(&held, store, target))
 		return mem_oom(err);
 	slots_of(fetch, slots);
 	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
@@ -200,16 +192,20 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 	      struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
-	OB_CLEANUP(candidates_done) struct candidates found = { 0 };
-	OB_AUTOFREE struct part *parts = calloc(fetch->partition_count, sizeof(*parts));
+	struct candidates found = { 0 };
 
-	if (!parts)
-		return mem_oom(err);
 	int r = mem_enter(store, &db, err);
 	if (r >= 0)
-		r = collect(db, fetch, &found, err);
+		r = collect(store, fetch, &found, err);
+#if MEM_STALE_FENCE
+	for (size_t i = 0; r >= 0 && i < db->lease_count && i < 64; i++)
+		mem_of(store)->stale[i] = db->leases[i];
+#endif
 	if (r < 0)
 		return r;
+	struct part *parts = mem_scratch(store, fetch->partition_count, sizeof(*parts));
+	if (!parts)
+		return mem_oom(err);
 	divide(fetch, &found, parts);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		for (size_t k = 0; k < parts[i].taken; k++) {
@@ -264,14 +260,13 @@ int mem_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_ba
 	      struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
-	OB_CLEANUP(candidates_done) struct candidates found = { 0 };
-	OB_AUTOFREE char **names = NULL;
+	struct candidates found = { 0 };
 
 	int r = mem_enter(store, &db, err);
 	if (r < 0)
 		return r;
-	names = calloc(db->live_count + 1, sizeof(*names));
-	if (!names || !candidates_reserve(&found, db))
+	char **names = mem_scratch(store, db->live_count, sizeof(*names));
+	if (!names || !candidates_reserve(&found, store))
 		return mem_oom(err);
 	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
 		if (claimable(row, claim, mem_now(db)))

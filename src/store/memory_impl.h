@@ -10,6 +10,16 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+/*
+ * Deliberate bugs, to prove that the simulator's checker sees them; only test builds with
+ * -DOB_MUTANT=n have one. The numbers are among those of relay/mutants.h.
+ */
+#ifndef OB_MUTANT
+#define OB_MUTANT 0
+#endif
+#define MEM_UNFENCED_SETTLE (OB_MUTANT == 2) /* settle does not look at the lease */
+#define MEM_STALE_FENCE     (OB_MUTANT == 3) /* settle looks at the leases as fetch saw them */
+
 enum mem_index_kind { MEM_BY_ID, MEM_BY_SEQUENCE, MEM_INDEX_COUNT };
 
 struct mem_store;
@@ -79,9 +89,13 @@ struct mem_store {
 	struct ob_store base;
 	struct ob_memdb *db;
 	bool in_tx;
-	struct mem_rows pushed; /* by the open transaction */
-	uint64_t own_commits;   /* how many of db->commits are ours */
-	uint64_t seen_commits;  /* how many of others were reported by wake_check */
+	struct mem_rows pushed;  /* by the open transaction */
+	struct ob_arena scratch; /* of the operation that runs */
+	uint64_t own_commits;    /* how many of db->commits are ours */
+	uint64_t seen_commits;   /* how many of others were reported by wake_check */
+#if MEM_STALE_FENCE
+	struct mem_lease stale[64]; /* at the last fetch */
+#endif
 };
 
 static inline struct mem_store *mem_of(struct ob_store *store)
@@ -93,6 +107,8 @@ static inline struct mem_store *mem_of(struct ob_store *store)
 int mem_enter(struct ob_store *store, struct ob_memdb **ret_db, struct ob_err *err);
 /* Unlock; for OB_CLEANUP. */
 void mem_leave(struct ob_memdb **db);
+/* Zeroed memory until the next operation of this connection; NULL when there is none. */
+void *mem_scratch(struct ob_store *store, size_t count, size_t size);
 /* A transaction of this connection changed something. */
 void mem_committed(struct mem_store *store);
 int64_t mem_now(const struct ob_memdb *db);

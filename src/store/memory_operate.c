@@ -55,14 +55,13 @@ int mem_operate(struct ob_store *store, const struct ob_operate *operate, uint64
 		uint64_t *ret_refused, struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
-	OB_AUTOFREE struct mem_row **rows = NULL;
 	uint64_t refused = 0;
 	size_t count = 0;
 
 	int r = mem_enter(store, &db, err);
 	if (r < 0)
 		return r;
-	rows = calloc(db->all_count + 1, sizeof(struct mem_row *));
+	struct mem_row **rows = mem_scratch(store, db->all_count, sizeof(struct mem_row *));
 	if (!rows)
 		return mem_oom(err);
 	/* What matches is decided before the first change: a release would change what matches. */

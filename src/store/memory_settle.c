@@ -6,6 +6,7 @@
 /* One settle while it runs. */
 struct settling {
 	struct ob_memdb *db;
+	const struct mem_store *store;
 	const struct ob_settle *settle;
 	int64_t now;
 	bool *lost;    /* of each lease */
@@ -18,8 +19,6 @@ static void settling_done(struct settling *s)
 {
 	for (size_t i = 0; s->errors && i < s->settle->outcome_count; i++)
 		free(s->errors[i]);
-	free(s->errors);
-	free(s->lost);
 }
 
 enum verdict { APPLY, LOST, VANISHED };
@@ -29,6 +28,12 @@ enum verdict { APPLY, LOST, VANISHED };
 static bool lease_is_ours(struct settling *s, const struct ob_lease *lease)
 {
 	const struct mem_lease *held = mem_lease_find(s->db, s->settle->target, lease->partition);
+
+#if MEM_STALE_FENCE
+	held = held && held - s->db->leases < 64 ? &s->store->stale[held - s->db->leases] : NULL;
+#endif
+	if (MEM_UNFENCED_SETTLE)
+		return held != NULL;
 
 	/* Expired is still ours as long as nobody took it: then the epoch would differ. */
 	return held && held->owned && ob_uuid_eq(&held->owner, &s->settle->owner) &&
@@ -157,17 +162,17 @@ static void apply(struct settling *s, const struct ob_outcome *outcome, struct m
 /* ---- the transaction ------------------------------------------------- */
 
 /* Everything that can fail, before anything changes. */
-static bool prepare(struct settling *s)
+static bool prepare(struct settling *s, struct ob_store *store)
 {
 	const struct ob_settle *settle = s->settle;
 
-	s->lost = calloc(settle->lease_count + 1, sizeof(*s->lost));
-	s->errors = calloc(settle->outcome_count + 1, sizeof(*s->errors));
+	s->lost = mem_scratch(store, settle->lease_count, sizeof(*s->lost));
+	s->errors = mem_scratch(store, settle->outcome_count, sizeof(*s->errors));
 	if (!s->lost || !s->errors)
 		return false;
 	for (size_t i = 0; i < settle->outcome_count; i++) {
 		const struct ob_outcome *outcome = &settle->outcomes[i];
-		struct ob_buf text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX);
+		struct ob_buf text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX);
 
 		if (outcome->kind == OB_OUTCOME_PUBLISHED || outcome->kind == OB_OUTCOME_RELEASE ||
 		    !outcome->error.p)
@@ -210,14 +215,14 @@ int mem_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret
 	       struct ob_settled *ret_settled, struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
-	OB_CLEANUP(settling_done) struct settling s = { .settle = settle };
+	OB_CLEANUP(settling_done) struct settling s = { .store = mem_of(store), .settle = settle };
 
 	int r = mem_enter(store, &db, err);
 	if (r < 0)
 		return r;
 	s.db = db;
 	s.now = mem_now(db);
-	if (!prepare(&s))
+	if (!prepare(&s, store))
 		return mem_oom(err);
 	run(&s);
 

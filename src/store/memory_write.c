@@ -136,7 +136,6 @@ int mem_tx_push(struct ob_store *store, const struct outbox_message *messages, s
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
 	OB_CLEANUP(ob_buf_done) struct ob_buf key = OB_BUF_INIT(8 * OUTBOX_TEXT_MAX + 2);
 	struct mem_store *mem = mem_of(store);
-	OB_AUTOFREE struct ob_push_row *pushes = NULL;
 	struct mem_rows rows = TAILQ_HEAD_INITIALIZER(rows);
 
 	int r = mem_enter(store, &db, err);
@@ -145,7 +144,7 @@ int mem_tx_push(struct ob_store *store, const struct outbox_message *messages, s
 	if (!mem->in_tx)
 		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
 				  "no transaction is open on this connection");
-	pushes = calloc(count, sizeof(*pushes));
+	struct ob_push_row *pushes = mem_scratch(store, count, sizeof(*pushes));
 	if (!pushes)
 		return mem_oom(err);
 	for (size_t i = 0; i < count; i++) {

@@ -102,9 +102,10 @@ OB_TEST_END
 
 /* ---- help ------------------------------------------------------------ */
 
-static const char *const names[] = { "init",    "config check", "setup",  "push",
-				     "list",    "show",         "status", "backends",
-				     "version", "completion",   "help" };
+static const char *const names[] = { "init",    "config check", "setup",   "push",       "list",
+				     "show",    "status",       "why",     "retry",      "skip",
+				     "discard", "priority",     "cleanup", "partitions", "backends",
+				     "version", "completion",   "help",    "work" };
 
 static void check_width(const char *text)
 {
@@ -239,7 +240,8 @@ OB_TEST(bash_completes_commands_options_states_and_files)
 		put_file("outbox.bash", script.out);
 		ob_run_done(&script);
 		put_file("my.yaml", "");
-		check_complete("outbox s", "setup\nshow\nstatus\n");
+		check_complete("outbox st", "status\n");
+		check_complete("outbox partitions re", "resize\n");
 		check_complete("outbox config ", "check\n");
 		check_complete("outbox config check --j", "--json\n");
 		check_complete("outbox list d", "delayed\ndead\n");

@@ -4,7 +4,7 @@
 #include "store/memory.h"
 #include "store_harness.h"
 
-#if HAVE_SQLITE_STORE
+#if HAVE_SQLITE
 #include <sqlite3.h>
 #endif
 
@@ -49,7 +49,7 @@ const struct store_backend store_backend_memory = {
 
 /* ---- SQLite ---------------------------------------------------------- */
 
-#if HAVE_SQLITE_STORE
+#if HAVE_SQLITE
 
 static unsigned sqlite_made;
 static char sqlite_url[256];

@@ -244,15 +244,28 @@ OB_TEST(an_operator_may_not_touch_a_claimed_row)
 }
 OB_TEST_END
 
+OB_TEST(any_verb_ends_a_claim_that_is_over)
+{
+	begin_with_rows(1);
+	expect_claim(1, 1, 1000, "m1");
+	store_advance_ms(1000);
+	store_operate(OB_VERB_PRIORITY, "m1", 1, 0);
+	use_token(1);
+	store_settle("m1", OB_OUTCOME_PUBLISHED);
+	ck_assert_uint_eq(fx.settled.lost, 1);
+	store_expect_state("m1", OB_STATE_PENDING);
+}
+OB_TEST_END
+
 /* ---- many claimers at once ------------------------------------------- */
 
 enum { CLAIMERS = 8, CLAIM_ROWS = 2000 };
 
 struct claimer {
 	struct ob_store *store;
-	uint8_t number;
 	int64_t seqs[CLAIM_ROWS];
 	size_t count;
+	uint8_t number;
 	bool failed;
 };
 
@@ -311,9 +324,9 @@ OB_TEST(eight_claimers_get_every_row_exactly_once)
 	for (int i = 0; i < CLAIM_ROWS; i++)
 		store_push(fx.store, (struct outbox_message){ .event_type = "m" });
 	store_ok(ob_store_tx_end(fx.store, true, &fx.err));
-	for (uint8_t i = 0; i < CLAIMERS; i++) {
+	for (int i = 0; i < CLAIMERS; i++) {
 		claimers[i].store = store_open();
-		claimers[i].number = i + 1;
+		claimers[i].number = (uint8_t)(i + 1);
 	}
 	for (int i = 0; i < CLAIMERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, run_claimer, &claimers[i]), 0);
@@ -341,4 +354,4 @@ STORE_CASES(claim, a_claimed_row_is_not_given_out_again, a_claim_of_zero_takes_n
 	    a_late_claimer_changes_nothing, an_expired_claim_that_nobody_took_still_settles,
 	    a_released_claim_is_free_at_once_and_costs_nothing, a_failed_claim_is_retried_when_due,
 	    settling_a_claim_twice_changes_nothing, an_operator_may_not_touch_a_claimed_row,
-	    eight_claimers_get_every_row_exactly_once)
+	    any_verb_ends_a_claim_that_is_over, eight_claimers_get_every_row_exactly_once)

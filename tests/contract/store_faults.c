@@ -76,16 +76,17 @@ static void fetch(void)
 
 static void settle(const char *label, enum ob_outcome_kind kind)
 {
-	struct ob_outcome outcome = {
+	const struct ob_outcome outcome = {
 		.message = store_fetched(label),
 		.kind = kind,
 		.delay_ms = 5000,
 		.error = OB_STR("why"),
 	};
 
-	fx.settle.outcomes = &outcome;
-	fx.settle.outcome_count = 1;
-	RETRIED(ob_store_settle(fx.store, &fx.settle, NULL, &fx.settled, &fx.err));
+	struct ob_settle one = fx.settle;
+	one.outcomes = &outcome;
+	one.outcome_count = 1;
+	RETRIED(ob_store_settle(fx.store, &one, NULL, &fx.settled, &fx.err));
 }
 
 static void hold(uint8_t owner, int64_t ttl_ms)

@@ -25,7 +25,7 @@ struct store_backend {
 };
 
 extern const struct store_backend store_backend_memory;
-#if HAVE_SQLITE_STORE
+#if HAVE_SQLITE
 extern const struct store_backend store_backend_sqlite;
 #endif
 

@@ -420,6 +420,13 @@ OB_TEST(after_a_resize_an_expired_owner_cannot_settle)
 	store_settle("a", OB_OUTCOME_PUBLISHED);
 	ck_assert_uint_eq(fx.settled.lost, 1);
 	store_expect_state("a", OB_STATE_PENDING);
+
+	struct ob_partition *partitions;
+	size_t count;
+	store_ok(ob_store_partitions(fx.store, "default", &fx.arena, &partitions, &count, &fx.err));
+	ck_assert_uint_ge(count, 1);
+	ck_assert(ob_uuid_is_nil(&partitions[0].owner));
+	ck_assert_uint_gt(partitions[0].epoch, fx.leases[0].epoch);
 }
 OB_TEST_END
 

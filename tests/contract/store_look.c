@@ -109,6 +109,13 @@ OB_TEST(the_oldest_message_that_is_due_is_known)
 	store_put_key("b2", "b");
 	look(NULL);
 	ck_assert_int_eq(stats[0].oldest_due_us, fx.start_us + 2000000);
+	/* What is dead is not due, even when it holds its key. */
+	fx.settle.hold_dead = true;
+	store_put_key("c", "c");
+	store_operate(OB_VERB_DISCARD, "b2", 1, 0);
+	store_fetch_settle("c", OB_OUTCOME_DEAD);
+	look(NULL);
+	ck_assert_int_eq(stats[0].oldest_due_us, 0);
 	store_advance_ms(7000);
 	look(NULL);
 	ck_assert_int_eq(stats[0].oldest_due_us, fx.start_us);

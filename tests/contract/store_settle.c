@@ -202,6 +202,20 @@ OB_TEST(a_dead_message_with_hold_keeps_its_key)
 }
 OB_TEST_END
 
+OB_TEST(a_dead_message_that_holds_is_settled_for_good)
+{
+	BEGIN({ "a1", "a" }, { "a2", "a" });
+	fx.settle.hold_dead = true;
+	store_settle("a1", OB_OUTCOME_DEAD);
+	store_settle("a1", OB_OUTCOME_PUBLISHED);
+	expect_settled(0, 0, 1);
+	store_settle("a1", OB_OUTCOME_RETRY);
+	expect_settled(0, 0, 1);
+	store_expect_state("a1", OB_STATE_DEAD_HOLD);
+	store_expect_state("a2", OB_STATE_PARKED);
+}
+OB_TEST_END
+
 OB_TEST(without_a_key_or_an_order_there_is_nothing_to_hold)
 {
 	BEGIN({ "n", NULL }, { "a1", "a" }, { "a2", "a" });
@@ -414,6 +428,16 @@ OB_TEST(the_same_owner_with_an_old_epoch_is_fenced_off)
 }
 OB_TEST_END
 
+OB_TEST(another_owner_with_the_right_epoch_is_fenced_off)
+{
+	BEGIN({ "a", "k" });
+	fx.settle.owner = store_uuid(201);
+	store_settle("a", OB_OUTCOME_PUBLISHED);
+	expect_settled(0, 1, 0);
+	store_expect_state("a", OB_STATE_PENDING);
+}
+OB_TEST_END
+
 OB_TEST(a_released_lease_does_not_settle)
 {
 	const uint32_t first = 0;
@@ -501,12 +525,14 @@ OB_TEST_END
 
 OB_TEST(an_error_text_is_cut_at_1024_characters_not_inside_one)
 {
-	static char text[3 * 2000];
+	static const char euro[] = { '\xE2', '\x82', '\xAC' };
+	static char text[sizeof(euro) * 2000];
 
 	BEGIN({ "a", "k" });
-	for (size_t i = 0; i < 2000; i++)
-		memcpy(text + 3 * i, "\xE2\x82\xAC", 3);
-	expect_error((struct ob_str){ text, sizeof(text) }, (struct ob_str){ text, 3 * 1024 });
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = euro[i % sizeof(euro)];
+	expect_error((struct ob_str){ text, sizeof(text) },
+		     (struct ob_str){ text, sizeof(euro) * 1024 });
 	memset(text, 'x', sizeof(text));
 	expect_error((struct ob_str){ text, 1024 }, (struct ob_str){ text, 1024 });
 	expect_error((struct ob_str){ text, 1025 }, (struct ob_str){ text, 1024 });
@@ -534,6 +560,8 @@ STORE_CASES(settle, published_is_recorded_with_its_time, published_rows_can_be_d
 	    an_expired_lease_that_nobody_took_still_settles,
 	    a_worker_that_lost_its_lease_changes_nothing,
 	    the_same_owner_with_an_old_epoch_is_fenced_off, a_released_lease_does_not_settle,
+	    another_owner_with_the_right_epoch_is_fenced_off,
+	    a_dead_message_that_holds_is_settled_for_good,
 	    a_partition_without_a_lease_in_the_list_is_lost,
 	    losing_some_leases_loses_only_their_outcomes, an_error_text_is_made_safe,
 	    an_error_text_is_cut_at_1024_characters_not_inside_one)

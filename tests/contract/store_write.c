@@ -171,6 +171,23 @@ OB_TEST(the_same_id_is_a_duplicate_in_one_target_only)
 }
 OB_TEST_END
 
+OB_TEST(a_failed_push_leaves_no_id_behind)
+{
+	static const char id_b[] = "0195a1b2-0000-7000-8000-00000000000b";
+	struct outbox_message messages[] = { { .event_type = "b", .id = id_b },
+					     { .event_type = "a", .id = id_a } };
+	size_t index;
+
+	store_begin(1);
+	store_put((struct outbox_message){ .event_type = "a", .id = id_a });
+	begin();
+	ck_assert_int_eq(push(messages, 2, &index), OUTBOX_EDUPID);
+	store_ok(push(messages, 1, &index));
+	end(true);
+	ck_assert_uint_eq(count_rows(), 2);
+}
+OB_TEST_END
+
 OB_TEST(the_same_id_twice_in_one_push_is_a_duplicate)
 {
 	struct outbox_message twice[] = { { .event_type = "a", .id = id_a },
@@ -282,7 +299,7 @@ STORE_CASES(write, messages_of_a_transaction_show_at_its_commit_in_order, a_roll
 	    closing_a_store_rolls_back, pushing_without_a_transaction_is_refused,
 	    no_message_is_success, a_bad_message_is_named_and_the_transaction_goes_on,
 	    what_is_missing_has_its_own_error, the_same_id_is_a_duplicate_in_one_target_only,
-	    the_same_id_twice_in_one_push_is_a_duplicate,
+	    a_failed_push_leaves_no_id_behind, the_same_id_twice_in_one_push_is_a_duplicate,
 	    the_same_sequence_number_of_an_aggregate_is_told_apart,
 	    payload_checks_can_be_switched_off, a_payload_with_odd_bytes_comes_back_unchanged,
 	    an_id_with_leading_zero_bytes_is_kept, two_writers_may_be_open_where_the_store_says_so,

@@ -28,7 +28,7 @@ struct ob_run {
 void ob_run(struct ob_run *run);
 void ob_run_done(struct ob_run *run);
 
-/* A new directory under /tmp, and its removal with all that is in it. */
+/* A new directory under $TMPDIR or /tmp, and its removal with all that is in it. */
 void ob_temp_dir(char out[64]);
 void ob_temp_dir_remove(const char *dir);
 

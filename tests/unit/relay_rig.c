@@ -29,8 +29,16 @@ static struct ob_memsink_verdict judge(void *arg, const struct ob_delivery *deli
 	if (rig->all_fail)
 		return verdict;
 	for (uint32_t i = 0; i < rig->poison_count; i++) {
-		if (ob_str_eq(delivery->key, ob_str(rig->poison[i])))
+		if (!ob_str_eq(delivery->key, ob_str(rig->poison[i])))
+			continue;
+		verdict.at_send = rig->at_send;
+		/* The second of the key, while the first is unconfirmed. */
+		if (!rig->at_send)
 			return verdict;
+		if (ob_str_eq(delivery->body, OB_STR("2"))) {
+			rig->poison_count = 0;
+			return verdict;
+		}
 	}
 	return (struct ob_memsink_verdict){ 0 };
 }

@@ -35,6 +35,7 @@ struct rig {
 	const char *poison[RIG_POISON_MAX];
 	enum ob_err_kind poison_kind;
 	uint32_t poison_count;
+	bool at_send;  /* by send() itself, only payload "2" and only once */
 	bool all_fail; /* every message, with poison_kind */
 	uint64_t next_id;
 };

@@ -123,6 +123,25 @@ OB_TEST(a_failed_message_on_an_ordered_sink_costs_its_followers_nothing)
 }
 OB_TEST_END
 
+OB_TEST(a_refusal_at_hand_over_lets_nothing_overtake)
+{
+	rig_init(&rig);
+	rig.plan.ack_delay_us = 2000;
+	rig.at_send = true;
+	rig.poison[0] = "bad";
+	rig.poison_count = 1;
+	rig_start(&rig, &ob_sink_memory_ordered);
+	push_many("bad", 1, 5);
+	rig_run_ms(&rig, 1000);
+	ck_assert_str_eq(rig_stored(&rig, "bad"), "1");
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_FAILED), 1);
+	rig_run_ms(&rig, 6000);
+	ck_assert_str_eq(rig_stored(&rig, "bad"), "1 2 3 4 5");
+	ck_assert_uint_eq(rig_attempts(&rig), 1);
+	rig_done(&rig);
+}
+OB_TEST_END
+
 OB_TEST(attempts_end_in_death_and_the_key_goes_on)
 {
 	rig_init(&rig);
@@ -376,9 +395,9 @@ OB_SUITE("worker", a_plain_sink_gets_everything_in_order, an_ordered_sink_gets_e
 	 a_late_and_shuffled_sink_keeps_the_order_of_a_key, messages_without_a_key_need_no_order,
 	 a_failed_message_parks_its_key_and_releases_it_in_order,
 	 a_failed_message_on_an_ordered_sink_costs_its_followers_nothing,
-	 attempts_end_in_death_and_the_key_goes_on, on_dead_hold_keeps_the_followers_back,
-	 one_poisoned_key_among_a_thousand_holds_nobody_else, a_sink_that_is_down_costs_no_attempt,
-	 most_keys_failing_at_once_is_an_outage,
+	 a_refusal_at_hand_over_lets_nothing_overtake, attempts_end_in_death_and_the_key_goes_on,
+	 on_dead_hold_keeps_the_followers_back, one_poisoned_key_among_a_thousand_holds_nobody_else,
+	 a_sink_that_is_down_costs_no_attempt, most_keys_failing_at_once_is_an_outage,
 	 a_drain_waits_for_confirmations_and_sends_nothing_more,
 	 a_stop_at_once_forgets_what_is_in_flight,
 	 a_second_node_gets_its_share_and_nothing_is_sent_twice,

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Partitions change their number only while nobody works: this waits, and says for whom. */
+#include "cli/resize.h"
+
+#include "base/uuid.h"
+#include "cli/jout.h"
+#include "cli/para.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+
+/* TRY_MS: how soon the end of a lease is noticed. */
+enum { ARENA_MAX = 64 << 20, TRY_MS = 200, TEXT_MAX = 4096 };
+
+/* ---- owners ---------------------------------------------------------- */
+
+int ob_owners_load(struct ob_owners *o, struct ob_store *store, const char *target,
+		   struct ob_err *err)
+{
+	const struct ob_uuid nobody = { { 0 } };
+	const struct ob_filter none = { .id = &nobody, .limit = 1 };
+	struct ob_batch batch;
+
+	*o = (struct ob_owners){ .arena = OB_ARENA_INIT(ARENA_MAX) };
+	ob_batch_init(&batch);
+	/* The cheapest question that is answered with the database's clock. */
+	int r = ob_store_list(store, &none, &batch, &o->now_us, err);
+	ob_batch_done(&batch);
+	if (r == 0)
+		r = ob_store_partitions(store, target, &o->arena, &o->partitions,
+					&o->partition_count, err);
+	if (r == 0)
+		r = ob_store_workers(store, target, &o->arena, &o->workers, &o->worker_count, err);
+	return r;
+}
+
+const struct ob_worker *ob_owners_find(const struct ob_owners *o, const struct ob_uuid *id)
+{
+	for (size_t i = 0; i < o->worker_count; i++) {
+		if (ob_uuid_eq(&o->workers[i].id, id))
+			return &o->workers[i];
+	}
+	return NULL;
+}
+
+void ob_owners_done(struct ob_owners *o)
+{
+	ob_arena_done(&o->arena);
+}
+
+void ob_owner_short(const struct ob_uuid *id, char out[OB_OWNER_SHORT_SIZE])
+{
+	char text[OB_UUID_TEXT_SIZE];
+
+	ob_uuid_format(id, text);
+	(void)snprintf(out, OB_OWNER_SHORT_SIZE, "%s",
+		       text + OB_UUID_TEXT - (OB_OWNER_SHORT_SIZE - 1));
+}
+
+/* ---- who is in the way ----------------------------------------------- */
+
+/* Is this the first partition that its owner holds? */
+static bool first_of_owner(const struct ob_owners *o, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (o->partitions[i].leased &&
+		    ob_uuid_eq(&o->partitions[i].owner, &o->partitions[index].owner))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t held_by(const struct ob_owners *o, const struct ob_uuid *owner)
+{
+	uint64_t held = 0;
+
+	for (size_t i = 0; i < o->partition_count; i++)
+		held += o->partitions[i].leased && ob_uuid_eq(&o->partitions[i].owner, owner);
+	return held;
+}
+
+/* "worker 00c0ffee0001 (shop1, pid 4711) holds 8, ..."; returns how many hold any. */
+static size_t add_holders(struct ob_buf *out, const struct ob_owners *o)
+{
+	size_t holders = 0;
+
+	for (size_t i = 0; i < o->partition_count; i++) {
+		const struct ob_partition *p = &o->partitions[i];
+		char id[OB_OWNER_SHORT_SIZE];
+
+		if (!p->leased || !first_of_owner(o, i))
+			continue;
+		const struct ob_worker *w = ob_owners_find(o, &p->owner);
+		ob_owner_short(&p->owner, id);
+		ob_buf_addf(out, "%sworker %s", holders ? ", " : "", id);
+		if (w) {
+			ob_buf_adds(out, " (");
+			ob_buf_add(out, w->hostname);
+			ob_buf_addf(out, ", pid %d)", w->pid);
+		}
+		ob_buf_addf(out, " holds %" PRIu64, held_by(o, &p->owner));
+		holders++;
+	}
+	return holders;
+}
+
+/* The text of the holders; false when nobody holds anything (any more). */
+static bool describe_holders(struct ob_store *store, struct ob_buf *out)
+{
+	struct ob_err ignored = OB_ERR_INIT;
+	struct ob_owners o;
+	bool any = ob_owners_load(&o, store, NULL, &ignored) == 0 && add_holders(out, &o) > 0;
+
+	ob_owners_done(&o);
+	return any;
+}
+
+/* ---- resizing -------------------------------------------------------- */
+
+struct resizing {
+	const struct ob_cli *cli;
+	const struct ob_session *session;
+	uint32_t from, to;
+	int64_t wait_ms;
+};
+
+/* Try until it works, fails for another reason, or the time is over. */
+static int try_until(const struct resizing *z, struct ob_err *err)
+{
+	const int64_t end = ob_clock_boot_us(&ob_clock_system) + z->wait_ms * 1000;
+	bool told = false;
+
+	for (;;) {
+		int r = ob_store_resize(z->session->store, z->to, err);
+		int64_t left_ms = (end - ob_clock_boot_us(&ob_clock_system)) / 1000;
+
+		if (r != OUTBOX_EBUSY || left_ms <= 0)
+			return r;
+		struct ob_buf who = OB_BUF_INIT(TEXT_MAX);
+		if (!told && describe_holders(z->session->store, &who)) {
+			told = true;
+			struct ob_buf line = OB_BUF_INIT(TEXT_MAX);
+			ob_buf_addf(&line, "waiting until the leases end: %s", ob_buf_str(&who));
+			ob_para_print(stderr, ob_buf_view(&line), 0);
+			ob_buf_done(&line);
+		}
+		ob_buf_done(&who);
+		(void)poll(NULL, 0, left_ms < TRY_MS ? (int)left_ms + 1 : TRY_MS);
+	}
+}
+
+/* The name of a target that has lease rows, or that a relay would make them for; else empty. */
+static void known_target(const struct resizing *z, const struct ob_owners *o, struct ob_buf *out)
+{
+	const struct ob_config *config = z->session->config;
+
+	if (o->partition_count)
+		ob_buf_add(out, o->partitions[0].target);
+	for (size_t i = 0; out->len == 0 && i < config->relay_count; i++) {
+		if (config->relays[i].store == z->session->entry)
+			ob_buf_adds(out, config->relays[i].name);
+	}
+}
+
+/* Only seed() tells the number of partitions, and it needs a target; without one it stays 0. */
+static int stored_count(struct resizing *z, const struct ob_owners *o, struct ob_err *err)
+{
+	struct ob_buf target = OB_BUF_INIT(TEXT_MAX);
+	int r = 0;
+
+	known_target(z, o, &target);
+	if (target.len)
+		r = ob_store_seed(z->session->store, ob_buf_str(&target), &z->from, err);
+	ob_buf_done(&target);
+	return r;
+}
+
+/* The lease rows of every target follow the new number. */
+static int seed_again(const struct resizing *z, struct ob_err *err)
+{
+	struct ob_str last = OB_STR_NULL;
+	struct ob_owners o;
+	int r = ob_owners_load(&o, z->session->store, NULL, err);
+
+	for (size_t i = 0; r == 0 && i < o.partition_count; i++) {
+		struct ob_buf target = OB_BUF_INIT(TEXT_MAX);
+		uint32_t count;
+
+		if (!ob_str_eq(o.partitions[i].target, last)) {
+			last = o.partitions[i].target;
+			ob_buf_add(&target, last);
+			r = ob_store_seed(z->session->store, ob_buf_str(&target), &count, err);
+		}
+		ob_buf_done(&target);
+	}
+	ob_owners_done(&o);
+	return r;
+}
+
+static int busy(const struct resizing *z, const struct ob_err *err)
+{
+	struct ob_buf who = OB_BUF_INIT(TEXT_MAX);
+	int r;
+
+	if (!describe_holders(z->session->store, &who))
+		r = ob_cli_fail("%s", err->msg);
+	else if (z->wait_ms)
+		r = ob_cli_fail("still busy: %s; stop the workers and try again", ob_buf_str(&who));
+	else
+		r = ob_cli_fail(
+			"partitions are leased: %s; stop the workers, or let them end with "
+			"--wait 30s",
+			ob_buf_str(&who));
+	ob_buf_done(&who);
+	return r;
+}
+
+static int print_done(const struct resizing *z)
+{
+	struct ob_buf line = OB_BUF_INIT(TEXT_MAX);
+	struct ob_jout j = OB_JOUT_INIT;
+	int r = OB_EXIT_OK;
+
+	if (z->cli->json) {
+		ob_jout_begin(&j, NULL, '{');
+		if (z->from)
+			ob_jout_int(&j, "from", z->from);
+		else
+			ob_jout_raw(&j, "from", OB_STR("null"));
+		ob_jout_int(&j, "to", z->to);
+		ob_jout_end(&j, '}');
+		r = ob_jout_print(&j);
+	} else {
+		if (z->from == z->to)
+			ob_buf_adds(&line, "already ");
+		else if (z->from)
+			ob_buf_addf(&line, "resized from %" PRIu32 " to ", z->from);
+		else
+			ob_buf_adds(&line, "resized to ");
+		ob_para_count(&line, z->to, "partition");
+		ob_para_print(stdout, ob_buf_view(&line), 0);
+	}
+	ob_buf_done(&line);
+	ob_jout_done(&j);
+	return r;
+}
+
+int ob_resize(const struct ob_cli *cli, const struct ob_session *session, uint32_t count,
+	      int64_t wait_ms)
+{
+	struct resizing z = { .cli = cli, .session = session, .to = count, .wait_ms = wait_ms };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_owners o;
+	int r = ob_owners_load(&o, session->store, NULL, &err);
+
+	if (r == 0)
+		r = stored_count(&z, &o, &err);
+	if (r == 0 && z.from != z.to)
+		r = try_until(&z, &err);
+	if (r == 0 && z.from != z.to)
+		r = seed_again(&z, &err);
+	ob_owners_done(&o);
+	if (r == OUTBOX_EBUSY)
+		return busy(&z, &err);
+	return r < 0 ? ob_cli_fail("%s", err.msg) : print_done(&z);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* The relay's threads: a loop for each worker, and one for control. */
+#include "relay/relay_impl.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+enum {
+	WAIT_MAX_US = 1000000, /* so that a watchdog sees an idle loop turn */
+	LEAVE_RETRY_US = 200000,
+	LEAVE_GRACE_US = 2000000, /* for the store to take the leases back */
+};
+
+void ob_relay_wake(int fd)
+{
+	/* Full is as good as written. */
+	(void)!eventfd_write(fd, 1);
+}
+
+void ob_relay_failed(struct ob_relay *relay, const struct ob_err *err)
+{
+	bool first;
+
+	(void)pthread_mutex_lock(&relay->lock);
+	first = relay->err.kind == OB_ERR_NONE;
+	if (first)
+		relay->err = *err;
+	(void)pthread_mutex_unlock(&relay->lock);
+	if (first)
+		ob_relay_stop(relay, OB_STOP_DRAIN);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Milliseconds from now to then, rounded up so that we do not wake too early and spin. */
+static int timeout_ms(const struct ob_clock *clock, int64_t until_us)
+{
+	int64_t left = until_us - ob_clock_boot_us(clock);
+
+	if (left <= 0)
+		return 0;
+	return (int)((min_i64(left, WAIT_MAX_US) + 999) / 1000);
+}
+
+void ob_relay_wait(const struct ob_relay_slot *slot, const struct ob_step *step, int64_t until_us)
+{
+	struct pollfd fds[3] = {
+		{ .fd = slot->wake_fd, .events = POLLIN },
+		{ .fd = step->store_fd, .events = POLLIN },
+		{ .fd = step->sink_fd, .events = POLLIN },
+	};
+	eventfd_t value;
+
+	(void)poll(fds, 3, timeout_ms(slot->relay->clock, until_us));
+	if (fds[0].revents)
+		(void)!eventfd_read(slot->wake_fd, &value);
+}
+
+/* ---- worker threads -------------------------------------------------- */
+
+/* Hand a wish to stop on; the time for confirmations is limited. */
+static int64_t pass_stop(struct ob_relay_slot *slot)
+{
+	struct ob_relay *relay = slot->relay;
+	enum ob_stop stop = (enum ob_stop)atomic_load(&relay->stop);
+	int64_t until;
+
+	if (stop == OB_STOP_NO)
+		return INT64_MAX;
+	until = atomic_load(&relay->stop_us) + relay->conf.relay->shutdown_timeout_ms * 1000;
+	if (ob_clock_boot_us(relay->clock) >= until)
+		stop = OB_STOP_NOW;
+	ob_worker_stop(slot->worker, stop);
+	return until;
+}
+
+void *ob_relay_worker_main(void *arg)
+{
+	struct ob_relay_slot *slot = arg;
+	struct ob_relay *relay = slot->relay;
+	struct ob_step step;
+	uint64_t answers = 0;
+
+	do {
+		int64_t until = pass_stop(slot);
+
+		ob_worker_step(slot->worker, &step);
+		atomic_store(&slot->looped_us, ob_clock_boot_us(relay->clock));
+		/* A drained or lost partition is the control thread's business at once. */
+		if (atomic_load(&slot->view.answers) != answers) {
+			answers = atomic_load(&slot->view.answers);
+			ob_relay_wake(relay->control_fd);
+		}
+		if (step.state == OB_WORKER_RUNNING && !step.worked)
+			ob_relay_wait(slot, &step, min_i64(step.wake_us, until));
+	} while (step.state == OB_WORKER_RUNNING);
+	if (step.state == OB_WORKER_FAILED)
+		ob_relay_failed(relay, ob_worker_error(slot->worker));
+	atomic_store(&slot->finished, true);
+	ob_relay_wake(relay->control_fd);
+	return NULL;
+}
+
+/* ---- the control thread ---------------------------------------------- */
+
+bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us)
+{
+	int64_t wake;
+
+	if (atomic_load(&slot->relay->stop) != (int)OB_STOP_NO)
+		ob_leaser_drain(&slot->leaser);
+
+	bool worked = ob_leaser_step(&slot->leaser, &wake);
+	uint64_t version = atomic_load(&slot->view.version);
+
+	*wake_us = min_i64(*wake_us, wake);
+	if (version != slot->version_seen) {
+		slot->version_seen = version;
+		ob_relay_wake(slot->wake_fd);
+	}
+	if (slot->leaser.failed)
+		ob_relay_failed(slot->relay, &slot->leaser.err);
+	return worked;
+}
+
+/* The worker is through: give its leases back, so that others need not wait for them to expire. */
+static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
+{
+	struct ob_relay *relay = slot->relay;
+	struct ob_err err = OB_ERR_INIT;
+	int64_t now = ob_clock_boot_us(relay->clock);
+	int64_t give_up = atomic_load(&relay->stop_us) + LEAVE_GRACE_US +
+			  relay->conf.relay->shutdown_timeout_ms * 1000;
+
+	if (now < slot->leave_us) {
+		*wake_us = min_i64(*wake_us, slot->leave_us);
+		return;
+	}
+	if (ob_leaser_leave(&slot->leaser, &err) >= 0) {
+		slot->left = true;
+		return;
+	}
+	slot->leave_us = now + LEAVE_RETRY_US;
+	*wake_us = min_i64(*wake_us, slot->leave_us);
+	if (err.kind != OB_ERR_FATAL && now < give_up &&
+	    atomic_load(&relay->stop) != (int)OB_STOP_NOW)
+		return;
+	slot->left = true;
+	if (relay->conf.log)
+		ob_log(relay->conf.log, OB_LOG_WARN,
+		       "leases could not be released, they will expire",
+		       OB_KV("relay", relay->conf.relay->name), OB_KV("error", err.msg));
+}
+
+/* One batch of retention when it is due; the rest at once, but after the leases. */
+static bool clean(struct ob_relay *relay, int64_t *wake_us)
+{
+	const struct ob_config_relay *conf = relay->conf.relay;
+	struct ob_err err = OB_ERR_INIT;
+	int64_t now = ob_clock_boot_us(relay->clock);
+	uint64_t published = 0, dead = 0;
+	struct ob_cleanup cleanup = {
+		.target = conf->name,
+		.published_ms = conf->cleanup.published_after_ms,
+		.dead_ms = conf->cleanup.dead_after_ms,
+		.limit = conf->cleanup.batch,
+	};
+
+	if (conf->cleanup.every_ms <= 0 ||
+	    (cleanup.published_ms == OB_NEVER_MS && cleanup.dead_ms == OB_NEVER_MS))
+		return false;
+	if (now < relay->cleanup_us) {
+		*wake_us = min_i64(*wake_us, relay->cleanup_us);
+		return false;
+	}
+
+	bool failed = ob_store_cleanup(relay->store, &cleanup, &published, &dead, &err) < 0;
+
+	if (failed) {
+		ob_metrics_error(&relay->metrics, ob_clock_real_us(relay->clock), &err, NULL);
+		if (relay->conf.log)
+			ob_log(relay->conf.log, OB_LOG_WARN, "cleanup failed, trying again later",
+			       OB_KV("relay", conf->name), OB_KV("error", err.msg));
+	}
+	ob_metrics_lock(&relay->metrics)->cleaned += published + dead;
+	ob_metrics_unlock(&relay->metrics);
+	if (!failed && cleanup.limit > 0 && published + dead >= cleanup.limit)
+		return true;
+	relay->cleanup_us = now + conf->cleanup.every_ms * 1000;
+	*wake_us = min_i64(*wake_us, relay->cleanup_us);
+	return false;
+}
+
+/* One round over all slots; *ret_left when every worker has left. */
+static bool control_round(struct ob_relay *relay, int64_t *wake_us, bool *ret_left)
+{
+	bool worked = false, left = true;
+
+	for (uint32_t i = 0; i < relay->slot_count; i++) {
+		struct ob_relay_slot *slot = &relay->slots[i];
+
+		if (!slot->left && atomic_load(&slot->finished))
+			leave(slot, wake_us);
+		else if (!slot->left)
+			worked = ob_relay_step_leaser(slot, wake_us) || worked;
+		left = left && slot->left;
+	}
+	*ret_left = left;
+	return worked;
+}
+
+void *ob_relay_control_main(void *arg)
+{
+	struct ob_relay *relay = arg;
+	bool left = false;
+
+	while (!left) {
+		struct pollfd fd = { .fd = relay->control_fd, .events = POLLIN };
+		int64_t wake = INT64_MAX;
+		eventfd_t value;
+		bool worked = control_round(relay, &wake, &left);
+
+		if (!left && atomic_load(&relay->stop) == (int)OB_STOP_NO)
+			worked = clean(relay, &wake) || worked;
+		if (left || worked)
+			continue;
+		(void)poll(&fd, 1, timeout_ms(relay->clock, wake));
+		if (fd.revents)
+			(void)!eventfd_read(relay->control_fd, &value);
+	}
+	ob_relay_wake(relay->done_fd);
+	return NULL;
+}
