@@ -7,10 +7,12 @@
 #include <string.h>
 
 const struct ob_cmd *const ob_cmds[] = {
+	&ob_cmd_demo,
 	&ob_cmd_init,
 	&ob_cmd_config_check,
 	&ob_cmd_setup,
 	&ob_cmd_push,
+	&ob_cmd_work,
 	&ob_cmd_list,
 	&ob_cmd_show,
 	&ob_cmd_status,

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT */
+/* outbox work as a process: delivering, stopping, reloading, and its dashboard on a terminal. */
+#include "background.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { LONG_MS = 20000 };
+
+static const char config[] =
+	"stores: { main: { url: 'sqlite:x.db' } }\n"
+	"sinks: { out: { type: file, path: out.ndjson } }\n"
+	"relays: [ { name: default, retry: { base_delay: 1s } } ]\n";
+
+static struct background worker, second;
+
+static void prepare(const char *yaml)
+{
+	begin();
+	put_file("outbox.yaml", yaml);
+	expect(0, NULL, "", "--store", "sqlite:x.db", "setup", NULL);
+}
+
+static void finish(void)
+{
+	kill_now(&worker);
+	kill_now(&second);
+	end();
+}
+
+/* Commit `count` messages from another process, in one transaction. */
+static void push(int count, const char *target)
+{
+	size_t room = (size_t)count * 160 + 1, at = 0;
+	char *lines = malloc(room);
+
+	ck_assert_ptr_nonnull(lines);
+	for (int i = 0; i < count; i++)
+		at += (size_t)snprintf(lines + at, room - at,
+				       "{\"aggregate_type\":\"order\",\"aggregate_id\":\"%d\","
+				       "\"event_type\":\"Placed\",\"target\":\"%s\","
+				       "\"payload\":{\"n\":%d}}\n",
+				       i % 7, target, i);
+	expect_in(lines, 0, NULL, "", "--store", "sqlite:x.db", "push", NULL);
+	free(lines);
+}
+
+static void stop(struct background *b, int code)
+{
+	ck_assert_int_eq(kill(b->pid, SIGTERM), 0);
+	int got = wait_end(b, LONG_MS);
+	char *err = b->pty < 0 ? read_file(b->err) : strdup("");
+	ck_assert_msg(got == code, "exit code %d, not %d: %s", got, code, err);
+	free(err);
+}
+
+/* Every id once, and each key's numbers in order. */
+static void check_delivered(const char *name, size_t count, bool ordered)
+{
+	char *text = read_file(path_of(name));
+	json_t *ids = json_object(), *last = json_object();
+	size_t lines = 0;
+
+	for (char *line = text, *nl; (nl = strchr(line, '\n')); line = nl + 1, lines++) {
+		*nl = '\0';
+		json_t *v = json_loads(line, 0, NULL);
+		ck_assert_ptr_nonnull(v);
+		const char *id = json_string_value(json_object_get(v, "id"));
+		const char *key = json_string_value(json_object_get(v, "key"));
+		json_t *n = json_object_get(json_object_get(v, "payload"), "n");
+		ck_assert_msg(!json_object_get(ids, id), "%s twice", id);
+		json_object_set_new(ids, id, json_true());
+		json_t *before = json_object_get(last, key);
+		if (ordered && before)
+			ck_assert_int_lt(json_integer_value(before), json_integer_value(n));
+		json_object_set(last, key, n);
+		json_decref(v);
+	}
+	ck_assert_uint_eq(lines, count);
+	json_decref(ids);
+	json_decref(last);
+	free(text);
+}
+
+/* ---- delivering ------------------------------------------------------------- */
+
+OB_TEST(what_another_process_commits_is_delivered_in_order)
+{
+	prepare(config);
+	push(200, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 200, LONG_MS);
+	int64_t before = now_ms();
+	push(1, "default");
+	wait_lines("out.ndjson", 201, LONG_MS);
+	ck_assert_int_lt(now_ms() - before, 5000);
+	stop(&worker, 0);
+	char *err = read_file(worker.err);
+	ck_assert_ptr_nonnull(strstr(err,
+				     "msg=\"relay started\" relay=default store=main "
+				     "sink=\"file out.ndjson\" workers=1 leasing=on "
+				     "ordering=key"));
+	ck_assert_ptr_nonnull(strstr(err, "msg=\"relay stopped\" relay=default published=201"));
+	free(err);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(two_relays_deliver_their_own_targets)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { a: { type: file, path: a.ndjson }, b: { type: file, path: b.ndjson } }\n"
+		"relays: [ { name: default, sink: a, workers: 2 }, { name: mail, sink: b } ]\n");
+	push(30, "default");
+	push(20, "mail");
+	start(&worker, "work", NULL);
+	wait_lines("a.ndjson", 30, LONG_MS);
+	wait_lines("b.ndjson", 20, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("a.ndjson", 30, true);
+	check_delivered("b.ndjson", 20, true);
+	push(5, "mail");
+	push(5, "default");
+	start(&worker, "work", "--relay", "mail", NULL);
+	wait_lines("b.ndjson", 25, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("a.ndjson", 30, true);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(without_leasing_three_workers_deliver_each_message_once)
+{
+	prepare(config);
+	push(500, "default");
+	start(&worker, "work", "--no-leasing", "--workers", "3", NULL);
+	wait_lines("out.ndjson", 500, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("out.ndjson", 500, false);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_database_alone_prints_its_messages)
+{
+	prepare(config);
+	push(3, "default");
+	start(&worker, "--store", "sqlite:x.db", "work", NULL);
+	wait_text(worker.out, "\"n\":2", LONG_MS);
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+/* ---- once --------------------------------------------------------------------- */
+
+OB_TEST(once_says_what_it_did)
+{
+	prepare(config);
+	expect(0, "default: 0 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
+	push(3, "default");
+	expect(0, "default: 3 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
+	check_delivered("out.ndjson", 3, true);
+	push(1, "default");
+	expect(0,
+	       "{\"relay\":\"default\",\"published\":1,\"failed\":0,\"dead\":0,\"down\":0,"
+	       "\"error\":null}\n",
+	       "", "work", "--once", "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+/* ---- wrong setups ---------------------------------------------------------------- */
+
+OB_TEST(a_wrong_setup_is_one_clear_line)
+{
+	begin();
+	put_file("outbox.yaml", config);
+	expect(1, "", "outbox: relay default: x.db: no such database; run `outbox setup`\n", "work",
+	       NULL);
+	expect(0, NULL, "", "--store", "sqlite:x.db", "setup", NULL);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: file, path: nowhere/out.ndjson } }\n");
+	struct ob_run r = outbox(NULL, "work", NULL);
+	ck_assert_int_eq(r.code, 1);
+	ck_assert_ptr_nonnull(strstr(r.err, "create its directory"));
+	ck_assert_ptr_eq(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
+	ob_run_done(&r);
+	put_file("outbox.yaml", "stores: { main: { url: 'sqlite:x.db' } }\n");
+	expect(1, "",
+	       "outbox: outbox.yaml has no relay: add 'relays:' with a store and a sink, or one "
+	       "store and one sink\n",
+	       "work", NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(wrong_words_are_refused)
+{
+	begin();
+	put_file("outbox.yaml", config);
+	expect(2, "", "outbox: work: --workers: '0' is not a number from 1 to 256\n", "work",
+	       "--workers", "0", NULL);
+	expect(2, "", "outbox: work: --interval-ms: 'x' is not a number from 100 to 3600000\n",
+	       "work", "--interval-ms", "x", NULL);
+	expect(2, "", "outbox: work: --window: '0' is not a number from 1 to 86400\n", "work",
+	       "--window", "0", NULL);
+	expect(2, "", "outbox: work: one word too many: 'default'\n", "work", "default", NULL);
+	expect(1, "", "outbox: outbox.yaml has no relay 'nope'; it has default\n", "work",
+	       "--relay", "nope", NULL);
+	expect(2, "",
+	       "outbox: work: --json writes to standard output, and so does a sink of type stdout: "
+	       "use --silent, or another sink\n",
+	       "--store", "sqlite:x.db", "work", "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+/* ---- lines -------------------------------------------------------------------------- */
+
+OB_TEST(json_lines_tell_what_happened)
+{
+	prepare(config);
+	push(10, "default");
+	start(&worker, "work", "--json", "--interval-ms", "100", NULL);
+	wait_text(worker.out, "\"published_total\":10", LONG_MS);
+	wait_text(worker.out, "\"published\":0,", LONG_MS);
+	stop(&worker, 0);
+	char *text = read_file(worker.out);
+	json_int_t published = 0, idle = 0;
+	for (char *line = text, *nl; (nl = strchr(line, '\n')); line = nl + 1) {
+		*nl = '\0';
+		json_t *v = json_loads(line, 0, NULL);
+		ck_assert_msg(v != NULL, "not JSON: %s", line);
+		ck_assert_str_eq(json_string_value(json_object_get(v, "relay")), "default");
+		ck_assert_str_eq(json_string_value(json_object_get(v, "breaker")), "closed");
+		ck_assert(json_is_number(json_object_get(v, "rate")));
+		json_int_t n = json_integer_value(json_object_get(v, "published"));
+		published += n;
+		/* an empty tick reports zeros and the backoff */
+		ck_assert_int_eq(json_integer_value(json_object_get(v, "backoff_ms")),
+				 n ? 0 : 1000);
+		idle += n == 0;
+		json_decref(v);
+	}
+	ck_assert_int_eq(published, 10);
+	ck_assert_int_gt(idle, 0);
+	free(text);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_window_is_one_line_of_the_log)
+{
+	prepare(config);
+	push(10, "default");
+	start(&worker, "work", "--window", "1", NULL);
+	wait_text(worker.err, "msg=\"window\" relay=default published=10 rate=", LONG_MS);
+	wait_text(worker.err,
+		  "published=0 rate=0.0/s failed=0 dead=0 backlog=0 oldest=0s in_flight=0 "
+		  "breaker=closed partitions=16",
+		  LONG_MS);
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(silent_is_silent)
+{
+	prepare(config);
+	push(1, "default");
+	start(&worker, "work", "--silent", NULL);
+	wait_lines("out.ndjson", 1, LONG_MS);
+	stop(&worker, 0);
+	char *out = read_file(worker.out), *err = read_file(worker.err);
+	ck_assert_str_eq(out, "");
+	ck_assert_str_eq(err, "");
+	free(out);
+	free(err);
+	finish();
+}
+OB_TEST_END
+
+/* ---- signals -------------------------------------------------------------------------- */
+
+static bool all_are_leased(void)
+{
+	struct ob_run r = outbox(NULL, "--store", "sqlite:x.db", "status", "--json", NULL);
+	bool all = strstr(r.out, "\"leased\":16,\"workers\":1") != NULL;
+
+	ob_run_done(&r);
+	return all;
+}
+
+OB_TEST(after_a_stop_the_next_worker_takes_over_within_half_a_second)
+{
+	prepare(config);
+	push(1, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 1, LONG_MS);
+	start(&second, "work", NULL);
+	/* it gets its share of what the first one has */
+	wait_text(second.err, "partitions taken", LONG_MS);
+	stop(&worker, 0);
+	int64_t stopped = now_ms(), asked = stopped;
+	for (; !all_are_leased(); asked = now_ms())
+		ck_assert_int_lt(asked - stopped, LONG_MS);
+	ck_assert_int_le(asked - stopped, 500);
+	push(20, "default");
+	wait_lines("out.ndjson", 21, LONG_MS);
+	stop(&second, 0);
+	check_delivered("out.ndjson", 21, false);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_worker_that_stopped_leaves_no_lease)
+{
+	prepare(config);
+	push(1, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 1, LONG_MS);
+	stop(&worker, 0);
+	expect_in_output("\"leased\":0,\"workers\":0", "--store", "sqlite:x.db", "status", "--json",
+			 NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_valid_configuration_is_taken_over)
+{
+	prepare(config);
+	push(1, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 1, LONG_MS);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: file, path: new.ndjson }, b: { type: file, path: b.ndjson "
+		 "} }\n"
+		 "relays: [ { name: default, sink: out }, { name: mail, sink: b } ]\n");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	wait_text(worker.err, "relay changed, restarting it", LONG_MS);
+	push(2, "mail");
+	push(3, "default");
+	wait_lines("new.ndjson", 3, LONG_MS);
+	wait_lines("b.ndjson", 2, LONG_MS);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: file, path: new.ndjson } }\n"
+		 "relays: [ { name: default } ]\nlog: { level: warn }\n");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	wait_text(worker.err, "relay removed, draining it", LONG_MS);
+	push(1, "default");
+	wait_lines("new.ndjson", 4, LONG_MS);
+	stop(&worker, 0);
+	ck_assert_uint_eq(line_count("out.ndjson"), 1);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(an_invalid_configuration_changes_nothing)
+{
+	prepare(config);
+	start(&worker, "work", NULL);
+	wait_text(worker.err, "relay started", LONG_MS);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\nsinks: { out: { typ: 1 } }\n");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	wait_text(worker.err,
+		  "msg=\"not reloaded, going on as before\" error=\"outbox.yaml:2:", LONG_MS);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: file, path: nowhere/out } }\n");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	wait_text(worker.err, "create its directory", LONG_MS);
+	push(4, "default");
+	wait_lines("out.ndjson", 4, LONG_MS);
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+/* ---- failing sinks ------------------------------------------------------------------------ */
+
+static const char small_disk[] =
+	"stores: { main: { url: 'sqlite:x.db' } }\n"
+	"sinks: { out: { type: file, path: small/out.ndjson } }\n";
+
+/* A disk of our own, without room; false when the system does not let us. */
+static bool mount_full_disk(void)
+{
+	char block[4096] = { 0 };
+
+	ck_assert_int_eq(mkdir(path_of("small"), 0700), 0);
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", path_of("small"), "tmpfs", 0, "size=64k") < 0) {
+		(void)fprintf(stderr, "# skipped: no right to mount a small disk\n");
+		return false;
+	}
+	int fd = open(path_of("small/filler"), O_WRONLY | O_CREAT, 0600);
+	ck_assert_int_ge(fd, 0);
+	while (write(fd, block, sizeof(block)) > 0) {
+	}
+	(void)close(fd);
+	return true;
+}
+
+OB_TEST(once_fails_when_the_sink_is_down)
+{
+	prepare(small_disk);
+	if (mount_full_disk()) {
+		push(1, "default");
+		struct ob_run r = outbox(NULL, "work", "--once", NULL);
+		ck_assert_int_eq(r.code, 1);
+		ck_assert_str_eq(r.out, "default: 0 published, 0 failed, 0 dead\n");
+		ck_assert_ptr_nonnull(strstr(r.err, "outbox: relay default: the sink is down: "));
+		ob_run_done(&r);
+		expect_in_output("\"pending\":1", "--store", "sqlite:x.db", "status", "--json",
+				 NULL);
+		(void)umount2(path_of("small"), MNT_DETACH);
+	}
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)
+{
+	prepare(small_disk);
+	if (mount_full_disk()) {
+		push(5, "default");
+		start(&worker, "work", "--window", "1", NULL);
+		wait_text(worker.err, "sink is down, waiting for it", LONG_MS);
+		wait_text(worker.err, "breaker=open", LONG_MS);
+		expect_in_output("\"pending\":5", "--store", "sqlite:x.db", "status", "--json",
+				 NULL);
+		ck_assert_int_eq(unlink(path_of("small/filler")), 0);
+		int64_t back = now_ms();
+		wait_lines("small/out.ndjson", 5, LONG_MS);
+		ck_assert_int_lt(now_ms() - back, 5000);
+		stop(&worker, 0);
+		check_delivered("small/out.ndjson", 5, true);
+		expect_in_output("\"attempts\":0,", "--store", "sqlite:x.db", "list", "published",
+				 "--json", NULL);
+		(void)umount2(path_of("small"), MNT_DETACH);
+	}
+	finish();
+}
+OB_TEST_END
+
+/* ---- the dashboard -------------------------------------------------------------------------- */
+
+static char screen[1 << 20];
+
+/* Read what the terminal gets until `text` is in it. */
+static size_t read_until(int fd, size_t have, const char *text, int ms)
+{
+	int64_t end = now_ms() + ms;
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		if (memmem(screen, have, text, strlen(text)))
+			return have;
+		ck_assert_msg(now_ms() < end, "no '%s' on the screen: ...%s", text,
+			      have > 1500 ? screen + have - 1500 : screen);
+		if (poll(&p, 1, 50) != 1)
+			continue;
+		ssize_t n = read(fd, screen + have, sizeof(screen) - have);
+		if (n <= 0)
+			return have;
+		have += (size_t)n;
+	}
+}
+
+/* Columns of the widest line between two cursor movements. */
+static size_t widest_line(size_t have)
+{
+	size_t widest = 0, column = 0;
+
+	for (size_t i = 0; i < have; i++) {
+		uint8_t c = (uint8_t)screen[i];
+
+		if (c == 0x1b) {
+			i += 2;
+			while (i < have && !((screen[i] >= 'A' && screen[i] <= 'Z') ||
+					     (screen[i] >= 'a' && screen[i] <= 'z')))
+				i++;
+			if (screen[i] == 'H')
+				column = 0;
+		} else if (c == '\r' || c == '\n') {
+			column = 0;
+		} else if ((c & 0xC0) != 0x80) {
+			column++;
+			widest = column > widest ? column : widest;
+		}
+	}
+	return widest;
+}
+
+static void check_dashboard(int columns, int lines, const char *key)
+{
+	struct termios before, after;
+
+	start_on_pty(&worker, columns, lines, "work", "--interval-ms", "100", NULL);
+	ck_assert_int_eq(tcgetattr(worker.pty, &before), 0);
+	size_t have = read_until(worker.pty, 0, "default", LONG_MS);
+	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?1049h", 8));
+	push(5, "default");
+	have = read_until(worker.pty, have, "published\033[0m \033[1m5", LONG_MS);
+	if (key)
+		ck_assert_int_eq(write(worker.pty, key, 1), 1);
+	else
+		ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
+	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
+	ck_assert_uint_le(widest_line(have), (size_t)columns);
+	/* the cursor is back, and wrapping, and the keys */
+	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?25h", 6));
+	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?7h", 5));
+	ck_assert_int_eq(tcgetattr(worker.pty, &after), 0);
+	ck_assert_uint_eq(before.c_lflag, after.c_lflag);
+	ck_assert_int_eq(wait_end(&worker, LONG_MS), 0);
+}
+
+OB_TEST(the_dashboard_gives_the_screen_back)
+{
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("LC_ALL", "C.UTF-8", 1);
+	prepare(config);
+	check_dashboard(80, 24, "q");
+	check_dashboard(40, 30, NULL);
+	check_dashboard(160, 50, "\x03"); /* Ctrl-C */
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(no_colour_and_dumb_terminals_are_respected)
+{
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("LC_ALL", "C", 1);
+	(void)setenv("NO_COLOR", "1", 1);
+	prepare(config);
+	start_on_pty(&worker, 80, 24, "work", NULL);
+	size_t have = read_until(worker.pty, 0, "ends after", LONG_MS);
+	for (size_t i = 0; i < have; i++)
+		ck_assert_msg((uint8_t)screen[i] < 0x80, "not ASCII: %.*s", (int)have, screen);
+	ck_assert_ptr_null(memmem(screen, have, "\033[1m", 4));
+	stop(&worker, 0);
+	(void)setenv("TERM", "dumb", 1);
+	start_on_pty(&worker, 80, 24, "work", NULL);
+	have = read_until(worker.pty, 0, "relay started", LONG_MS);
+	ck_assert_ptr_null(memchr(screen, '\033', have));
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_fatal_end_gives_the_screen_back_and_says_why)
+{
+	(void)setenv("TERM", "xterm", 1);
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: d/out.ndjson } }\n");
+	ck_assert_int_eq(mkdir(path_of("d"), 0700), 0);
+	start_on_pty(&worker, 80, 24, "work", "--interval-ms", "100", NULL);
+	size_t have = read_until(worker.pty, 0, "default", LONG_MS);
+	(void)unlink(path_of("d/out.ndjson"));
+	ck_assert_int_eq(rmdir(path_of("d")), 0);
+	push(1, "default");
+	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
+	(void)read_until(worker.pty, have, "relay failed, stopping", LONG_MS);
+	ck_assert_int_eq(wait_end(&worker, LONG_MS), 1);
+	finish();
+}
+OB_TEST_END
+
+OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
+	 two_relays_deliver_their_own_targets,
+	 without_leasing_three_workers_deliver_each_message_once,
+	 a_database_alone_prints_its_messages, once_says_what_it_did,
+	 once_fails_when_the_sink_is_down, a_wrong_setup_is_one_clear_line, wrong_words_are_refused,
+	 json_lines_tell_what_happened, a_window_is_one_line_of_the_log, silent_is_silent,
+	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
+	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
+	 an_invalid_configuration_changes_nothing,
+	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged,
+	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
+	 a_fatal_end_gives_the_screen_back_and_says_why)
