@@ -29,10 +29,10 @@ struct work {
 	enum ob_stop stopping; /* as far as it was acted upon */
 	struct ob_work_set set;
 	struct ob_sampler *sampler;
-	struct ob_sample_job *jobs;
 	struct ob_screen screen;
 	struct ob_dash_relay *shown;
 	size_t shown_count;
+	struct pollfd *fds;                   /* of one turn */
 	int64_t start_us, period_us, tick_us; /* boot clock: start; between ticks; the next tick */
 	int64_t reported_us;                  /* the last line */
 	bool asked;                           /* a line is due when the sampler answers */
@@ -83,9 +83,7 @@ static int64_t choose_period_us(const struct work *w)
 static void drop_sampler(struct work *w)
 {
 	ob_sampler_free(w->sampler);
-	free(w->jobs);
 	w->sampler = NULL;
-	w->jobs = NULL;
 }
 
 static void make_sampler(struct work *w)
@@ -93,26 +91,25 @@ static void make_sampler(struct work *w)
 	struct ob_err err = OB_ERR_INIT;
 	size_t count = w->set.count;
 
-	w->set.changed = false;
 	if (w->mode == MODE_SILENT || count == 0)
 		return;
-	w->jobs = calloc(count, sizeof(*w->jobs));
-	for (size_t i = 0; w->jobs && i < count; i++) {
+	struct ob_sample_job *jobs = calloc(count, sizeof(*jobs));
+	for (size_t i = 0; jobs && i < count; i++) {
 		const struct ob_work_relay *relay = &w->set.relays[i];
 
-		w->jobs[i] = (struct ob_sample_job){
+		jobs[i] = (struct ob_sample_job){
 			.store = &relay->conf->store->conf,
 			.target = relay->conf->name,
 			.own = relay->own,
 			.own_count = ob_relay_workers(relay->relay),
 		};
 	}
-	if (!w->jobs || ob_sampler_new(w->jobs, count, &w->sampler, &err) < 0) {
+	if (jobs && ob_sampler_new(jobs, count, &w->sampler, &err) == 0)
+		ob_sampler_ask(w->sampler);
+	else
 		ob_log(&w->log, OB_LOG_WARN, "going on without backlog and oldest age",
 		       OB_KV("error", err.msg));
-		return;
-	}
-	ob_sampler_ask(w->sampler);
+	free(jobs);
 }
 
 static void read_sample(struct work *w, size_t index, struct ob_sample *ret)
@@ -363,14 +360,15 @@ static struct pollfd wait_for(int fd)
 	return (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
-/* Wait until something happens, and deal with all of it. False when poll() itself fails. */
+/* Wait until something happens, and deal with all of it. False when that cannot be. */
 static bool turn(struct work *w)
 {
 	size_t count = FDS_FIXED + w->set.count;
-	OB_AUTOFREE struct pollfd *fds = calloc(count, sizeof(*fds));
+	struct pollfd *fds = realloc(w->fds, count * sizeof(*fds));
 
 	if (!fds)
 		return false;
+	w->fds = fds;
 	fds[0] = wait_for(w->signals.fd);
 	fds[1] = wait_for(w->sampler ? ob_sampler_fd(w->sampler) : -1);
 	fds[2] = wait_for(w->screen.open ? w->screen.signal_fd : -1);
@@ -545,6 +543,7 @@ static int work_run(struct ob_cli *cli, const void *opts)
 	ob_work_plan_unref(plan);
 	ob_held_log_free(w.held);
 	free(w.shown);
+	free(w.fds);
 	if (w.signals.fd >= 0)
 		ob_signals_done(&w.signals);
 	return r;

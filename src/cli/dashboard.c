@@ -331,8 +331,8 @@ static void add_error(struct error_list *list, const struct ob_last_error *error
 	if (list->count == list->max) { /* the oldest makes room */
 		if (list->max == 0 || list->errors[0]->at_us >= error->at_us)
 			return;
-		memmove(list->errors, list->errors + 1, (list->max - 1) * sizeof(list->errors[0]));
-		memmove(list->relays, list->relays + 1, (list->max - 1) * sizeof(list->relays[0]));
+		memmove(list->errors, list->errors + 1, (list->max - 1) * sizeof(const void *));
+		memmove(list->relays, list->relays + 1, (list->max - 1) * sizeof(const char *));
 		at = --list->count;
 	}
 	for (; at > 0 && list->errors[at - 1]->at_us > error->at_us; at--) {

@@ -41,7 +41,7 @@ bool ob_work_uses_stdout(const struct ob_config_relay *relay);
 
 /* ---- work_sample.c: asking the stores ---------------------------------- */
 
-/* What to ask for one relay; everything is borrowed and outlives the sampler. */
+/* What to ask for one relay; what it points to is borrowed and outlives the sampler. */
 struct ob_sample_job {
 	const struct ob_store_conf *store;
 	const char *target;
@@ -82,8 +82,7 @@ struct ob_work_set {
 	const struct ob_log *log;
 	struct ob_work_relay *relays;
 	size_t count;
-	bool changed; /* since the sampler was made */
-	bool failed;  /* one ended by itself */
+	bool failed; /* one ended by itself */
 };
 
 /* Connect and check every relay of the plan. Prints why not; an exit code. Nothing runs yet. */
@@ -106,7 +105,8 @@ enum { OB_SCREEN_QUIT = 1 << 0, OB_SCREEN_REDRAW = 1 << 1 };
 struct ob_screen {
 	bool open;
 	int signal_fd;
-	bool has_keys; /* stdin is the terminal */
+	bool has_keys; /* stdin is the terminal, and still there */
+	bool is_raw;   /* its keys come one by one */
 	struct termios saved;
 	struct ob_dash_style style;
 	struct ob_buf frame; /* what is on the screen */
@@ -127,7 +127,7 @@ void ob_screen_close(struct ob_screen *screen);
 struct ob_held_log;
 int ob_held_log_new(struct ob_held_log **ret_held, struct ob_err *err);
 /* The hook of a struct ob_log; its argument. */
-void ob_held_log_hook(void *held, enum ob_log_level level, const char *line);
+void ob_held_log_hook(void *held_log, enum ob_log_level level, const char *line);
 /* Print what was held to stderr. */
 void ob_held_log_flush(struct ob_held_log *held);
 void ob_held_log_free(struct ob_held_log *held);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { T0 = 1767225600, SECOND = 1000000 }; /* 2026-01-01 00:00:00 UTC */
+enum { T0 = 1767225600 }; /* 2026-01-01 00:00:00 UTC */
+#define SECOND INT64_C(1000000)
 
 static struct ob_dash_relay relay;
 
