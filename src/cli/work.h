@@ -36,8 +36,9 @@ struct ob_work_plan *ob_work_plan_ref(struct ob_work_plan *plan);
 void ob_work_plan_unref(struct ob_work_plan *plan);
 /* Do these two do the same, and the same way? */
 bool ob_work_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b);
-/* Does it write messages to standard output? */
+/* Does it write messages to standard output? Does any of them? */
 bool ob_work_uses_stdout(const struct ob_config_relay *relay);
+bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan);
 
 /* ---- work_sample.c: asking the stores ---------------------------------- */
 
@@ -145,5 +146,33 @@ int ob_work_report_json(struct ob_work_relay *relay, const struct ob_sample *sam
 
 /* One tick of each relay, in turn; prints what it did and returns the exit code. */
 int ob_work_once(struct ob_work_set *set, const struct ob_cli *cli, struct ob_signals *signals);
+
+/* ---- work_loop.c ----------------------------------------------------------- */
+
+enum ob_work_mode { OB_WORK_SILENT, OB_WORK_LINES, OB_WORK_JSON, OB_WORK_SCREEN };
+
+struct ob_work {
+	const struct ob_cli *cli;
+	const struct ob_work_args *args;
+	enum ob_work_mode mode;
+	struct ob_log log;
+	struct ob_held_log *held;
+	struct ob_signals signals;
+	enum ob_stop stopping; /* as far as it was acted upon */
+	struct ob_work_set set;
+	struct ob_sampler *sampler;
+	struct ob_screen screen;
+	struct ob_dash_relay *shown;
+	size_t shown_count;
+	struct pollfd *fds;                   /* of one turn */
+	int64_t start_us, period_us, tick_us; /* boot clock: start; between ticks; the next tick */
+	int64_t reported_us;                  /* the last line */
+	bool asked;                           /* a line is due when the sampler answers */
+	int64_t watchdog_us;                  /* between two signs of life; 0: nobody asks */
+	int64_t alive_us;                     /* the next sign of life */
+};
+
+/* Start the relays and stay until all of them have ended; an exit code. */
+int ob_work_loop(struct ob_work *w);
 
 #endif

@@ -204,6 +204,15 @@ bool ob_work_uses_stdout(const struct ob_config_relay *relay)
 	return relay->sink->ops == &ob_sink_stdout;
 }
 
+bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		if (ob_work_uses_stdout(plan->relays[i]))
+			return true;
+	}
+	return false;
+}
+
 /* ---- comparing --------------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
