@@ -324,7 +324,9 @@ static bool turn(struct ob_work *w)
 		ob_signals_read(&w->signals);
 	if (fds[1].revents) {
 		ob_sampler_consume(w->sampler);
-		if (w->asked && w->mode != OB_WORK_SCREEN)
+		if (w->mode == OB_WORK_SCREEN)
+			draw(w);
+		else if (w->asked)
 			report(w);
 		w->asked = false;
 	}

@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -391,6 +395,66 @@ OB_TEST(an_invalid_configuration_changes_nothing)
 }
 OB_TEST_END
 
+OB_TEST(a_second_stop_does_not_wait_for_the_sink)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: default, shutdown_timeout: 1h } ]\n");
+	put_file("out.ndjson", "");
+	int fd = open(path_of("out.ndjson"), O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0); /* nothing can be written */
+	push(1, "default");
+	start(&worker, "work", "--json", "--interval-ms", "100", NULL);
+	wait_text(worker.out, "\"in_flight\":1", LONG_MS);
+	ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
+	wait_text(worker.err, "stopping after what is in flight", LONG_MS);
+	stop(&worker, 0);
+	(void)close(fd);
+	expect_in_output("\"pending\":1", "--store", "sqlite:x.db", "status", "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+static void expect_notice(int fd, const char *want)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char text[256];
+
+	ck_assert_int_eq(poll(&p, 1, LONG_MS), 1);
+	ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s, not %s", text, want);
+}
+
+OB_TEST(the_service_manager_is_told)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	prepare(config);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path_of("notify"));
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	(void)setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	start(&worker, "work", NULL);
+	expect_notice(fd, "READY=1");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	expect_notice(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	expect_notice(fd, "READY=1");
+	stop(&worker, 0);
+	expect_notice(fd, "STOPPING=1");
+	(void)setenv("WATCHDOG_USEC", "300000", 1);
+	start(&worker, "work", NULL);
+	expect_notice(fd, "READY=1");
+	expect_notice(fd, "WATCHDOG=1");
+	expect_notice(fd, "WATCHDOG=1");
+	kill_now(&worker);
+	(void)close(fd);
+	finish();
+}
+OB_TEST_END
+
 /* ---- failing sinks ------------------------------------------------------------------------ */
 
 static const char small_disk[] =
@@ -532,6 +596,23 @@ static void check_dashboard(int columns, int lines, const char *key)
 	ck_assert_int_eq(wait_end(&worker, LONG_MS), 0);
 }
 
+OB_TEST(the_dashboard_follows_the_size_of_the_terminal)
+{
+	struct winsize small = { .ws_col = 45, .ws_row = 20 };
+
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("LC_ALL", "C.UTF-8", 1);
+	prepare(config);
+	/* an hour between frames: only the signal can make another */
+	start_on_pty(&worker, 100, 30, "work", "--interval-ms", "3600000", NULL);
+	size_t have = read_until(worker.pty, 0, "ends after what is in flight", LONG_MS);
+	ck_assert_int_eq(ioctl(worker.pty, TIOCSWINSZ, &small), 0);
+	(void)read_until(worker.pty, have, "ends, again", LONG_MS);
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
 OB_TEST(the_dashboard_gives_the_screen_back)
 {
 	(void)setenv("TERM", "xterm", 1);
@@ -591,7 +672,8 @@ OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 json_lines_tell_what_happened, a_window_is_one_line_of_the_log, silent_is_silent,
 	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
 	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
-	 an_invalid_configuration_changes_nothing,
+	 an_invalid_configuration_changes_nothing, a_second_stop_does_not_wait_for_the_sink,
+	 the_service_manager_is_told,
 	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged,
-	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
-	 a_fatal_end_gives_the_screen_back_and_says_why)
+	 the_dashboard_follows_the_size_of_the_terminal, the_dashboard_gives_the_screen_back,
+	 no_colour_and_dumb_terminals_are_respected, a_fatal_end_gives_the_screen_back_and_says_why)
