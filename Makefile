@@ -3,6 +3,7 @@
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
+DEMO_SECONDS ?= 20
 TESTFLAGS ?=
 
 .PHONY: all demo test asan tsan fuzz style install clean help
@@ -10,8 +11,8 @@ TESTFLAGS ?=
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
 
-demo: all ## see a message go from a committed transaction into the outbox
-	@tools/demo build
+demo: all ## see it work for DEMO_SECONDS, and have it checked
+	@build/src/cli/outbox demo --seconds $(DEMO_SECONDS)
 
 test: build-test/build.ninja ## run the tests
 	ninja -C build-test

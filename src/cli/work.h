@@ -115,6 +115,8 @@ struct ob_screen {
 
 /* Can a dashboard be drawn on standard output? */
 bool ob_screen_possible(void);
+/* Does the terminal take more than ASCII? */
+bool ob_screen_speaks_utf8(void);
 /* Take the terminal over. Call before the first thread starts: it blocks signals. */
 int ob_screen_open(struct ob_screen *screen, struct ob_err *err);
 /* Show a frame of ob_dash_draw(). */

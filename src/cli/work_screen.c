@@ -31,7 +31,7 @@ bool ob_screen_possible(void)
 }
 
 /* The first of these that is set counts, as for the C library. */
-static bool speaks_utf8(void)
+bool ob_screen_speaks_utf8(void)
 {
 	const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
@@ -129,7 +129,7 @@ int ob_screen_open(struct ob_screen *screen, struct ob_err *err)
 	(void)pthread_sigmask(SIG_BLOCK, &quiet, NULL);
 	screen->has_keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &screen->saved) == 0;
 	screen->style.colour = !is_set("NO_COLOR");
-	screen->style.ascii = !speaks_utf8();
+	screen->style.ascii = !ob_screen_speaks_utf8();
 	screen->open = true;
 	enter(screen);
 	return 0;

@@ -103,7 +103,7 @@ static void add_relays(struct ob_buf *out)
 {
 	ob_buf_adds(out,
 		    "\nWithout `relays`, one store and one sink make one relay named `default`."
-		    " Names are unique.\n");
+		    " Names are unique on a store.\n");
 	add_table(out, ob_relay_section.opts);
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
 		ob_buf_addf(out, "\n### `%s` of a relay\n\n%s\n", s->name, s->help);

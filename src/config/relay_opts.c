@@ -12,7 +12,7 @@ static const char *const after_publish_names[] = { "keep", "delete", NULL };
 static const char *const on_dead_names[] = { "release", "hold", NULL };
 
 const char *const ob_route_fields[] = {
-	"aggregate_type", "aggregate_id", "event_type", "revision", "partition_key", "target", NULL,
+	"aggregate_type", "aggregate_id", "event_type", "target", NULL,
 };
 
 const struct ob_opt ob_relay_opts[] = {

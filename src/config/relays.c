@@ -81,8 +81,10 @@ static size_t characters(const char *text)
 	return n;
 }
 
+/* A name selects rows by their target, so it must be the only one on its store. */
 static void check_name(struct ob_walk *walk, struct ob_yaml *node, const char *path,
-		       const struct ob_config *config, const char *name)
+		       const struct ob_config *config, const struct ob_config_store *store,
+		       const char *name)
 {
 	struct ob_yaml *value = ob_yaml_get(node, "name");
 
@@ -94,7 +96,8 @@ static void check_name(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		return;
 	}
 	for (size_t i = 0; i < config->relay_count; i++) {
-		if (config->relays[i].name && strcmp(config->relays[i].name, name) == 0)
+		if (config->relays[i].store == store && config->relays[i].name &&
+		    strcmp(config->relays[i].name, name) == 0)
 			ob_diags_add(&walk->diags, value ? value->at : ob_walk_place(node),
 				     "%s: relays[%zu] has the name '%.80s' already%s", path, i,
 				     name, value ? "" : "; give this one a name");
@@ -112,7 +115,6 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		walk->failed = true;
 	} else {
 		ob_walk_fill(walk, node, path, &ob_relay_section, &draft);
-		check_name(walk, node, path, config, draft.name);
 		/* Without any store that is the fault already reported. */
 		int store = resolver->stores.count
 				    ? resolve(walk, node, path, &resolver->stores, draft.store)
@@ -120,6 +122,7 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		int sink = resolve(walk, node, path, &resolver->sinks, draft.sink);
 		draft.relay.store = store < 0 ? NULL : &config->stores[store];
 		draft.relay.sink = sink < 0 ? NULL : &config->sinks[sink];
+		check_name(walk, node, path, config, draft.relay.store, draft.name);
 		draft.relay.name = ob_arena_strdup(walk->arena, draft.name);
 		walk->failed |= !draft.relay.name;
 		ob_relay_check(walk, node, path, &draft.relay);

@@ -44,7 +44,7 @@ static int unknown_scheme(const char *scheme, struct ob_err *err)
 	}
 	const char *near = ob_suggest(scheme, names, count);
 	int r = ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-			   "no store of type '%s'%s%s%s; there is: %s", scheme,
+			   "no store of type '%s'%s%s%s (known: %s)", scheme,
 			   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
 			   ob_buf_str(&known));
 	ob_buf_done(&known);

@@ -387,6 +387,18 @@ OB_TEST(names_are_checked)
 }
 OB_TEST_END
 
+OB_TEST(two_stores_may_each_have_a_relay_of_the_same_name)
+{
+	CONFIG config =
+		good("stores: { a: { url: 'sqlite:a' }, b: { url: 'sqlite:b' } }\n"
+		     "sinks: { out: { type: stdout } }\n"
+		     "relays: [ { store: a }, { store: b } ]\n");
+
+	ck_assert_str_eq(config->relays[0].name, "default");
+	ck_assert_str_eq(config->relays[1].name, "default");
+}
+OB_TEST_END
+
 OB_TEST(a_relay_names_what_exists)
 {
 	bad("stores: { main: { url: 'sqlite:a' }, b: { url: 'sqlite:b' } }\n" SINK
@@ -712,17 +724,17 @@ OB_TEST(the_reference_names_every_key)
 }
 OB_TEST_END
 
-OB_SUITE("config", a_relay_has_its_defaults, the_rest_has_its_defaults,
-	 every_key_of_a_relay_is_read, backends_get_their_options_as_text,
-	 one_store_and_one_sink_make_a_relay, relays_before_stores_are_fine,
-	 log_and_layout_are_read, unknown_keys_are_refused_with_a_guess,
-	 wrong_kinds_of_nodes_are_named, values_out_of_range_say_what_may_stand_there,
-	 duplicate_keys_are_found_everywhere, required_keys_are_missed_at_their_section,
-	 a_file_without_a_store_is_refused, backends_are_looked_up, names_are_checked,
-	 a_relay_names_what_exists, values_must_fit_together, a_destination_names_fields_that_exist,
-	 a_layout_is_checked, all_faults_come_at_once_in_the_order_of_the_file,
-	 fifty_faults_are_enough, variables_and_files_are_put_in, secrets_are_never_printed,
-	 hostile_input_is_one_line, there_are_at_most_a_thousand_relays,
-	 a_file_that_cannot_be_read_is_one_line, the_sample_loads_from_a_file,
-	 every_commented_default_of_the_sample_loads, a_url_alone_makes_a_configuration,
-	 the_reference_names_every_key)
+OB_SUITE("config", a_relay_has_its_defaults, two_stores_may_each_have_a_relay_of_the_same_name,
+	 the_rest_has_its_defaults, every_key_of_a_relay_is_read,
+	 backends_get_their_options_as_text, one_store_and_one_sink_make_a_relay,
+	 relays_before_stores_are_fine, log_and_layout_are_read,
+	 unknown_keys_are_refused_with_a_guess, wrong_kinds_of_nodes_are_named,
+	 values_out_of_range_say_what_may_stand_there, duplicate_keys_are_found_everywhere,
+	 required_keys_are_missed_at_their_section, a_file_without_a_store_is_refused,
+	 backends_are_looked_up, names_are_checked, a_relay_names_what_exists,
+	 values_must_fit_together, a_destination_names_fields_that_exist, a_layout_is_checked,
+	 all_faults_come_at_once_in_the_order_of_the_file, fifty_faults_are_enough,
+	 variables_and_files_are_put_in, secrets_are_never_printed, hostile_input_is_one_line,
+	 there_are_at_most_a_thousand_relays, a_file_that_cannot_be_read_is_one_line,
+	 the_sample_loads_from_a_file, every_commented_default_of_the_sample_loads,
+	 a_url_alone_makes_a_configuration, the_reference_names_every_key)

@@ -125,15 +125,15 @@ OB_TEST(errors_of_several_workers_are_merged_by_time)
 	struct ob_metrics_data sum = { .published = 1 },
 			       part = { .published = 2, .error_count = 3 };
 
-	for (int i = 0; i < 3; i++)
+	for (int64_t i = 0; i < 3; i++)
 		part.errors[i].at_us = 10 * i;
 	ob_metrics_add(&sum, &part);
-	for (int i = 0; i < 3; i++)
+	for (int64_t i = 0; i < 3; i++)
 		part.errors[i].at_us = 10 * i + 5;
 	ob_metrics_add(&sum, &part);
 	ck_assert_uint_eq(sum.published, 5);
 	ck_assert_uint_eq(sum.error_count, 5);
-	for (int i = 0; i < 5; i++)
+	for (int64_t i = 0; i < 5; i++)
 		ck_assert_int_eq(sum.errors[i].at_us, 5 * (i + 1));
 }
 OB_TEST_END
