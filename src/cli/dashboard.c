@@ -5,6 +5,7 @@
  */
 #include "cli/dashboard.h"
 
+#include "base/utf8.h"
 #include "cli/pen.h"
 #include "cli/when.h"
 
@@ -15,6 +16,7 @@
 enum {
 	VALUES = 15,    /* the column where values begin behind their labels */
 	INDENT = 3,     /* of everything about a relay */
+	HOST_MAX = 20,  /* columns of a host's name */
 	NARROW = 60,    /* below this labels stand on the left edge */
 	FRAME = 1 << 20 /* bytes of a frame */
 };
@@ -224,7 +226,14 @@ static void draw_workers_summed(struct ob_pen *pen, const struct ob_dash_relay *
 	ob_pen_end(pen);
 }
 
-static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker, bool leasing)
+static const char *host_of(const struct ob_dash_worker *worker)
+{
+	return worker->mine ? "here" : worker->host;
+}
+
+/* `host`: the columns of the widest name. */
+static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker, bool leasing,
+			size_t host)
 {
 	char id[OB_UUID_TEXT_SIZE], beat[OB_WHEN_SIZE], text[64];
 	bool late = worker->beat_us < 3000000;
@@ -238,8 +247,9 @@ static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker,
 	/* The random end tells workers of one process apart, the beginning is the time. */
 	ob_pen_text(pen, OB_INK_PLAIN, ob_str(id + 28));
 	ob_pen_to(pen, pen->column + 2);
-	ob_pen_fit(pen, worker->mine ? OB_INK_PLAIN : OB_INK_DIM,
-		   worker->mine ? OB_STR("here") : ob_str(worker->host), 20);
+	size_t next = pen->column + host;
+	ob_pen_fit(pen, worker->mine ? OB_INK_PLAIN : OB_INK_DIM, ob_str(host_of(worker)), host);
+	ob_pen_to(pen, next);
 	(void)snprintf(text, sizeof(text), "%" PRId32, worker->pid);
 	ob_pen_field(pen, indent, "pid", OB_INK_PLAIN, text);
 	ob_pen_field(pen, indent, "beat", late ? OB_INK_WARN : OB_INK_PLAIN, beat);
@@ -257,11 +267,18 @@ static void draw_workers(struct ob_pen *pen, const struct ob_dash_relay *relay)
 								    : OB_DASH_WORKERS;
 	size_t indent = begin_row(pen, "workers");
 
+	size_t host = 0;
+	for (size_t i = 0; i < shown; i++) {
+		size_t n = ob_utf8_count(ob_str(host_of(&relay->sample.workers[i])));
+
+		host = n > host ? n : host;
+	}
+	host = host < HOST_MAX ? host : HOST_MAX;
 	if (shown == 0)
 		ob_pen_field(pen, indent, "", OB_INK_DIM, relay->sample.valid ? "none yet" : "?");
 	for (size_t i = 0; i < shown; i++) {
 		ob_pen_to(pen, indent);
-		draw_worker(pen, &relay->sample.workers[i], relay->leasing);
+		draw_worker(pen, &relay->sample.workers[i], relay->leasing, host);
 	}
 	if (relay->sample.worker_count > shown) {
 		ob_pen_to(pen, indent);
@@ -331,8 +348,8 @@ static void add_error(struct error_list *list, const struct ob_last_error *error
 	if (list->count == list->max) { /* the oldest makes room */
 		if (list->max == 0 || list->errors[0]->at_us >= error->at_us)
 			return;
-		memmove(list->errors, list->errors + 1, (list->max - 1) * sizeof(list->errors[0]));
-		memmove(list->relays, list->relays + 1, (list->max - 1) * sizeof(list->relays[0]));
+		memmove(list->errors, list->errors + 1, (list->max - 1) * sizeof(const void *));
+		memmove(list->relays, list->relays + 1, (list->max - 1) * sizeof(const char *));
 		at = --list->count;
 	}
 	for (; at > 0 && list->errors[at - 1]->at_us > error->at_us; at--) {

@@ -36,12 +36,13 @@ struct ob_work_plan *ob_work_plan_ref(struct ob_work_plan *plan);
 void ob_work_plan_unref(struct ob_work_plan *plan);
 /* Do these two do the same, and the same way? */
 bool ob_work_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b);
-/* Does it write messages to standard output? */
+/* Does it write messages to standard output? Does any of them? */
 bool ob_work_uses_stdout(const struct ob_config_relay *relay);
+bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan);
 
 /* ---- work_sample.c: asking the stores ---------------------------------- */
 
-/* What to ask for one relay; everything is borrowed and outlives the sampler. */
+/* What to ask for one relay; what it points to is borrowed and outlives the sampler. */
 struct ob_sample_job {
 	const struct ob_store_conf *store;
 	const char *target;
@@ -82,8 +83,7 @@ struct ob_work_set {
 	const struct ob_log *log;
 	struct ob_work_relay *relays;
 	size_t count;
-	bool changed; /* since the sampler was made */
-	bool failed;  /* one ended by itself */
+	bool failed; /* one ended by itself */
 };
 
 /* Connect and check every relay of the plan. Prints why not; an exit code. Nothing runs yet. */
@@ -106,7 +106,8 @@ enum { OB_SCREEN_QUIT = 1 << 0, OB_SCREEN_REDRAW = 1 << 1 };
 struct ob_screen {
 	bool open;
 	int signal_fd;
-	bool has_keys; /* stdin is the terminal */
+	bool has_keys; /* stdin is the terminal, and still there */
+	bool is_raw;   /* its keys come one by one */
 	struct termios saved;
 	struct ob_dash_style style;
 	struct ob_buf frame; /* what is on the screen */
@@ -129,7 +130,7 @@ void ob_screen_close(struct ob_screen *screen);
 struct ob_held_log;
 int ob_held_log_new(struct ob_held_log **ret_held, struct ob_err *err);
 /* The hook of a struct ob_log; its argument. */
-void ob_held_log_hook(void *held, enum ob_log_level level, const char *line);
+void ob_held_log_hook(void *held_log, enum ob_log_level level, const char *line);
 /* Print what was held to stderr. */
 void ob_held_log_flush(struct ob_held_log *held);
 void ob_held_log_free(struct ob_held_log *held);
@@ -147,5 +148,33 @@ int ob_work_report_json(struct ob_work_relay *relay, const struct ob_sample *sam
 
 /* One tick of each relay, in turn; prints what it did and returns the exit code. */
 int ob_work_once(struct ob_work_set *set, const struct ob_cli *cli, struct ob_signals *signals);
+
+/* ---- work_loop.c ----------------------------------------------------------- */
+
+enum ob_work_mode { OB_WORK_SILENT, OB_WORK_LINES, OB_WORK_JSON, OB_WORK_SCREEN };
+
+struct ob_work {
+	const struct ob_cli *cli;
+	const struct ob_work_args *args;
+	enum ob_work_mode mode;
+	struct ob_log log;
+	struct ob_held_log *held;
+	struct ob_signals signals;
+	enum ob_stop stopping; /* as far as it was acted upon */
+	struct ob_work_set set;
+	struct ob_sampler *sampler;
+	struct ob_screen screen;
+	struct ob_dash_relay *shown;
+	size_t shown_count;
+	struct pollfd *fds;                   /* of one turn */
+	int64_t start_us, period_us, tick_us; /* boot clock: start; between ticks; the next tick */
+	int64_t reported_us;                  /* the last line */
+	bool asked;                           /* a line is due when the sampler answers */
+	int64_t watchdog_us;                  /* between two signs of life; 0: nobody asks */
+	int64_t alive_us;                     /* the next sign of life */
+};
+
+/* Start the relays and stay until all of them have ended; an exit code. */
+int ob_work_loop(struct ob_work *w);
 
 #endif

@@ -204,6 +204,15 @@ bool ob_work_uses_stdout(const struct ob_config_relay *relay)
 	return relay->sink->ops == &ob_sink_stdout;
 }
 
+bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		if (ob_work_uses_stdout(plan->relays[i]))
+			return true;
+	}
+	return false;
+}
+
 /* ---- comparing --------------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
@@ -250,7 +259,7 @@ static bool same_ends(const struct ob_config_relay *a, const struct ob_config_re
 			    b->sink->option_count);
 }
 
-#define SAME(member) (memcmp(&a->member, &b->member, sizeof(a->member)) == 0)
+#define SAME(member) (a->member == b->member)
 
 static bool same_delivery(const struct ob_config_relay *a, const struct ob_config_relay *b)
 {
@@ -260,14 +269,23 @@ static bool same_delivery(const struct ob_config_relay *a, const struct ob_confi
 	       same_text(a->route.destination, b->route.destination);
 }
 
+/* Both were read from text: what is closer than this was written alike. */
+static bool same_number(double a, double b)
+{
+	double d = a - b;
+
+	return d < 1e-9 && d > -1e-9;
+}
+
 static bool same_policy(const struct ob_config_relay *a, const struct ob_config_relay *b)
 {
 	return SAME(leasing.enabled) && SAME(leasing.lease_ttl_ms) &&
 	       SAME(leasing.lease_renew_ms) && SAME(leasing.heartbeat_ttl_ms) &&
 	       SAME(retry.max_attempts) && SAME(retry.base_delay_ms) &&
-	       SAME(retry.max_backoff_ms) && SAME(retry.multiplier) && SAME(retry.jitter) &&
-	       SAME(cleanup.published_after_ms) && SAME(cleanup.dead_after_ms) &&
-	       SAME(cleanup.every_ms) && SAME(cleanup.batch);
+	       SAME(retry.max_backoff_ms) &&
+	       same_number(a->retry.multiplier, b->retry.multiplier) &&
+	       same_number(a->retry.jitter, b->retry.jitter) && SAME(cleanup.published_after_ms) &&
+	       SAME(cleanup.dead_after_ms) && SAME(cleanup.every_ms) && SAME(cleanup.batch);
 }
 
 bool ob_work_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b)

@@ -75,7 +75,6 @@ static struct ob_work_relay *add(struct ob_work_set *set, struct ob_err *err)
 		return NULL;
 	}
 	set->relays = more;
-	set->changed = true;
 	more[set->count] = (struct ob_work_relay){ 0 };
 	return &more[set->count++];
 }
@@ -186,7 +185,6 @@ void ob_work_set_reap(struct ob_work_set *set)
 		struct ob_work_relay *entry = &set->relays[i];
 		bool ended = has_ended(entry);
 
-		set->changed |= ended;
 		if (ended && !replace(set, entry)) {
 			forget(entry);
 			continue;
@@ -295,11 +293,11 @@ static int join_in(struct ob_work_set *set, struct ob_work_plan *plan,
 	return err->status;
 }
 
-int ob_work_set_change(struct ob_work_set *set, struct ob_work_plan *plan, struct ob_err *err)
+/* Put what was connected in its place; what is taken is NULL afterwards. */
+static int put_in_place(struct ob_work_set *set, struct ob_work_plan *plan, struct ob_relay **fresh,
+			struct ob_err *err)
 {
-	struct ob_relay **fresh = calloc(plan->count, sizeof(struct ob_relay *));
-	int r = fresh ? connect_new(set, plan, fresh, err)
-		      : ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
+	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < plan->count; i++) {
 		const struct ob_config_relay *conf = plan->relays[i];
@@ -315,7 +313,19 @@ int ob_work_set_change(struct ob_work_set *set, struct ob_work_plan *plan, struc
 	}
 	if (r >= 0)
 		drop_gone(set, plan);
-	for (size_t i = 0; fresh && i < plan->count; i++)
+	return r;
+}
+
+int ob_work_set_change(struct ob_work_set *set, struct ob_work_plan *plan, struct ob_err *err)
+{
+	struct ob_relay **fresh = calloc(plan->count, sizeof(struct ob_relay *));
+
+	if (!fresh)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
+	int r = connect_new(set, plan, fresh, err);
+	if (r >= 0)
+		r = put_in_place(set, plan, fresh, err);
+	for (size_t i = 0; i < plan->count; i++)
 		ob_relay_free(fresh[i]);
 	free(fresh);
 	return r;

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 
@@ -37,9 +36,10 @@ bool ob_screen_speaks_utf8(void)
 	const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
 	for (size_t i = 0; i < 3; i++) {
-		if (is_set(names[i]))
-			return strcasestr(getenv(names[i]), "utf-8") ||
-			       strcasestr(getenv(names[i]), "utf8");
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
 	}
 	return false;
 }
@@ -99,6 +99,7 @@ static void enter(struct ob_screen *screen)
 		raw.c_cc[VTIME] = 0;
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 	}
+	screen->is_raw = screen->has_keys;
 	put_text("\033[?1049h\033[?25l\033[?7l\033[2J");
 	measure(screen);
 	ob_buf_clear(&screen->frame);
@@ -106,9 +107,9 @@ static void enter(struct ob_screen *screen)
 
 static void leave(const struct ob_screen *screen)
 {
-	put_text("\033[0m\033[?7h\033[?25h\033[?1049l");
-	if (screen->has_keys)
+	if (screen->is_raw)
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->saved);
+	put_text("\033[0m\033[?7h\033[?25h\033[?1049l");
 }
 
 int ob_screen_open(struct ob_screen *screen, struct ob_err *err)
@@ -235,9 +236,9 @@ int ob_held_log_new(struct ob_held_log **ret_held, struct ob_err *err)
 }
 
 /* The newest lines that somebody should read; the dashboard shows the rest. */
-void ob_held_log_hook(void *arg, enum ob_log_level level, const char *line)
+void ob_held_log_hook(void *held_log, enum ob_log_level level, const char *line)
 {
-	struct ob_held_log *held = arg;
+	struct ob_held_log *held = held_log;
 
 	if (level > OB_LOG_WARN)
 		return;

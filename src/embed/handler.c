@@ -21,16 +21,16 @@ struct handler_sink {
 };
 
 struct outbox_relay_call {
-	outbox_relay *relay;
+	const outbox_relay *relay;
 	const struct ob_clock *clock;
 	int64_t deadline_us; /* 0: none */
 	char reason[OB_LAST_ERROR_MAX];
 };
 
-static outbox_relay *relay_of(const struct ob_sink *sink)
+static const outbox_relay *relay_of(const struct ob_sink *sink)
 {
 	/* ops is the first member of the handle it was made for. */
-	return (outbox_relay *)(uintptr_t)sink->ops;
+	return (const outbox_relay *)sink->ops;
 }
 
 /* ---- what a handler may ask --------------------------------------------- */
@@ -163,7 +163,7 @@ static void report(const struct outbox_relay *relay, const struct outbox_relay_m
 /* Call the handler and turn what it says into an outcome. */
 static void handle(struct handler_sink *sink, struct ob_err *ret)
 {
-	outbox_relay *relay = relay_of(&sink->base);
+	const outbox_relay *relay = relay_of(&sink->base);
 	const struct outbox_relay_options *o = &relay->options;
 	outbox_relay_call call = { .relay = relay, .clock = sink->base.clock };
 	struct outbox_relay_message message;

@@ -277,6 +277,7 @@ int outbox_relay_run(outbox_relay *relay, struct outbox_error *err)
 /* ---- once ----------------------------------------------------------------------------- */
 
 struct tick {
+	pthread_t thread;
 	struct ob_relay *inner;
 	int fd; /* eventfd: it is through */
 	int result;
@@ -292,14 +293,14 @@ static void *tick_main(void *arg)
 	return NULL;
 }
 
-static int start_tick(struct tick *tick, pthread_t *ret_thread)
+static int start_tick(struct tick *tick)
 {
 	sigset_t all, before;
 
 	tick->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = tick->fd < 0 ? -1 : pthread_create(ret_thread, NULL, tick_main, tick);
+	int r = tick->fd < 0 ? -1 : pthread_create(&tick->thread, NULL, tick_main, tick);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r == 0)
 		return 0;
@@ -309,15 +310,14 @@ static int start_tick(struct tick *tick, pthread_t *ret_thread)
 int outbox_relay_process_once(outbox_relay *relay, struct outbox_error *err)
 {
 	struct tick tick = { .fd = -1 };
-	pthread_t thread;
 	int r = open_inner(relay, &tick.inner, &tick.err);
 
 	if (r < 0)
 		return give_error(&tick.err, err);
-	r = start_tick(&tick, &thread);
+	r = start_tick(&tick);
 	if (r == 0) {
 		attend(relay, tick.inner, tick.fd, false);
-		(void)pthread_join(thread, NULL);
+		(void)pthread_join(tick.thread, NULL);
 		r = tick.result;
 		report(relay, tick.inner);
 	}

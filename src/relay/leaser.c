@@ -324,6 +324,9 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 
 	struct ob_lease_view *view = view_lock(leaser);
 
+	/* What we know of their number was true before we held one: from now on it stays. */
+	if (view->count == 0 && count > 0)
+		leaser->seeded = false;
 	for (size_t i = 0; i < count; i++)
 		view_put(view, &leases[i], deadline_us(leaser, began));
 	view_unlock(leaser, count > 0);

@@ -23,6 +23,15 @@ int wait_end(struct background *b, int ms);
 /* Kill it, if it still runs. */
 void kill_now(struct background *b);
 
+/* A configuration of one relay to the file out.ndjson. */
+extern const char file_config[];
+/* Make the directory with this configuration and an empty outbox x.db. */
+void prepare(const char *yaml);
+/* Commit `count` messages from another process, in one transaction. */
+void push(int count, const char *target);
+/* Send SIGTERM and demand that exit code. */
+void stop(struct background *b, int code);
+
 int64_t now_ms(void);
 /* The whole file; the caller frees. Missing is empty. */
 char *read_file(const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* outbox work as a process: delivering, stopping, reloading, and its dashboard on a terminal. */
+/* outbox work as a process: delivering, stopping, reloading. */
 #include "background.h"
 
 #include <fcntl.h>
@@ -10,58 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <termios.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { LONG_MS = 20000 };
 
-static const char config[] =
-	"stores: { main: { url: 'sqlite:x.db' } }\n"
-	"sinks: { out: { type: file, path: out.ndjson } }\n"
-	"relays: [ { name: default, retry: { base_delay: 1s } } ]\n";
-
 static struct background worker, second;
-
-static void prepare(const char *yaml)
-{
-	begin();
-	put_file("outbox.yaml", yaml);
-	expect(0, NULL, "", "--store", "sqlite:x.db", "setup", NULL);
-}
 
 static void finish(void)
 {
 	kill_now(&worker);
 	kill_now(&second);
 	end();
-}
-
-/* Commit `count` messages from another process, in one transaction. */
-static void push(int count, const char *target)
-{
-	size_t room = (size_t)count * 160 + 1, at = 0;
-	char *lines = malloc(room);
-
-	ck_assert_ptr_nonnull(lines);
-	for (int i = 0; i < count; i++)
-		at += (size_t)snprintf(lines + at, room - at,
-				       "{\"aggregate_type\":\"order\",\"aggregate_id\":\"%d\","
-				       "\"event_type\":\"Placed\",\"target\":\"%s\","
-				       "\"payload\":{\"n\":%d}}\n",
-				       i % 7, target, i);
-	expect_in(lines, 0, NULL, "", "--store", "sqlite:x.db", "push", NULL);
-	free(lines);
-}
-
-static void stop(struct background *b, int code)
-{
-	ck_assert_int_eq(kill(b->pid, SIGTERM), 0);
-	int got = wait_end(b, LONG_MS);
-	char *err = b->pty < 0 ? read_file(b->err) : strdup("");
-	ck_assert_msg(got == code, "exit code %d, not %d: %s", got, code, err);
-	free(err);
 }
 
 /* Every id once, and each key's numbers in order. */
@@ -96,7 +60,7 @@ static void check_delivered(const char *name, size_t count, bool ordered)
 
 OB_TEST(what_another_process_commits_is_delivered_in_order)
 {
-	prepare(config);
+	prepare(file_config);
 	push(200, "default");
 	start(&worker, "work", NULL);
 	wait_lines("out.ndjson", 200, LONG_MS);
@@ -141,7 +105,7 @@ OB_TEST_END
 
 OB_TEST(without_leasing_three_workers_deliver_each_message_once)
 {
-	prepare(config);
+	prepare(file_config);
 	push(500, "default");
 	start(&worker, "work", "--no-leasing", "--workers", "3", NULL);
 	wait_lines("out.ndjson", 500, LONG_MS);
@@ -153,7 +117,7 @@ OB_TEST_END
 
 OB_TEST(a_database_alone_prints_its_messages)
 {
-	prepare(config);
+	prepare(file_config);
 	push(3, "default");
 	start(&worker, "--store", "sqlite:x.db", "work", NULL);
 	wait_text(worker.out, "\"n\":2", LONG_MS);
@@ -166,7 +130,7 @@ OB_TEST_END
 
 OB_TEST(once_says_what_it_did)
 {
-	prepare(config);
+	prepare(file_config);
 	expect(0, "default: 0 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
 	push(3, "default");
 	expect(0, "default: 3 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
@@ -185,7 +149,7 @@ OB_TEST_END
 OB_TEST(a_wrong_setup_is_one_clear_line)
 {
 	begin();
-	put_file("outbox.yaml", config);
+	put_file("outbox.yaml", file_config);
 	expect(1, "", "outbox: relay default: x.db: no such database; run `outbox setup`\n", "work",
 	       NULL);
 	expect(0, NULL, "", "--store", "sqlite:x.db", "setup", NULL);
@@ -209,7 +173,7 @@ OB_TEST_END
 OB_TEST(wrong_words_are_refused)
 {
 	begin();
-	put_file("outbox.yaml", config);
+	put_file("outbox.yaml", file_config);
 	expect(2, "", "outbox: work: --workers: '0' is not a number from 1 to 256\n", "work",
 	       "--workers", "0", NULL);
 	expect(2, "", "outbox: work: --interval-ms: 'x' is not a number from 100 to 3600000\n",
@@ -231,7 +195,7 @@ OB_TEST_END
 
 OB_TEST(json_lines_tell_what_happened)
 {
-	prepare(config);
+	prepare(file_config);
 	push(10, "default");
 	start(&worker, "work", "--json", "--interval-ms", "100", NULL);
 	wait_text(worker.out, "\"published_total\":10", LONG_MS);
@@ -263,7 +227,7 @@ OB_TEST_END
 
 OB_TEST(a_window_is_one_line_of_the_log)
 {
-	prepare(config);
+	prepare(file_config);
 	push(10, "default");
 	start(&worker, "work", "--window", "1", NULL);
 	wait_text(worker.err, "msg=\"window\" relay=default published=10 rate=", LONG_MS);
@@ -278,7 +242,7 @@ OB_TEST_END
 
 OB_TEST(silent_is_silent)
 {
-	prepare(config);
+	prepare(file_config);
 	push(1, "default");
 	start(&worker, "work", "--silent", NULL);
 	wait_lines("out.ndjson", 1, LONG_MS);
@@ -305,7 +269,7 @@ static bool all_are_leased(void)
 
 OB_TEST(after_a_stop_the_next_worker_takes_over_within_half_a_second)
 {
-	prepare(config);
+	prepare(file_config);
 	push(1, "default");
 	start(&worker, "work", NULL);
 	wait_lines("out.ndjson", 1, LONG_MS);
@@ -327,7 +291,7 @@ OB_TEST_END
 
 OB_TEST(a_worker_that_stopped_leaves_no_lease)
 {
-	prepare(config);
+	prepare(file_config);
 	push(1, "default");
 	start(&worker, "work", NULL);
 	wait_lines("out.ndjson", 1, LONG_MS);
@@ -340,7 +304,7 @@ OB_TEST_END
 
 OB_TEST(a_valid_configuration_is_taken_over)
 {
-	prepare(config);
+	prepare(file_config);
 	push(1, "default");
 	start(&worker, "work", NULL);
 	wait_lines("out.ndjson", 1, LONG_MS);
@@ -371,7 +335,7 @@ OB_TEST_END
 
 OB_TEST(an_invalid_configuration_changes_nothing)
 {
-	prepare(config);
+	prepare(file_config);
 	start(&worker, "work", NULL);
 	wait_text(worker.err, "relay started", LONG_MS);
 	put_file("outbox.yaml",
@@ -387,6 +351,66 @@ OB_TEST(an_invalid_configuration_changes_nothing)
 	push(4, "default");
 	wait_lines("out.ndjson", 4, LONG_MS);
 	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_second_stop_does_not_wait_for_the_sink)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: default, shutdown_timeout: 1h } ]\n");
+	put_file("out.ndjson", "");
+	int fd = open(path_of("out.ndjson"), O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0); /* nothing can be written */
+	push(1, "default");
+	start(&worker, "work", "--json", "--interval-ms", "100", NULL);
+	wait_text(worker.out, "\"in_flight\":1", LONG_MS);
+	ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
+	wait_text(worker.err, "stopping after what is in flight", LONG_MS);
+	stop(&worker, 0);
+	(void)close(fd);
+	expect_in_output("\"pending\":1", "--store", "sqlite:x.db", "status", "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+static void expect_notice(int fd, const char *want)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char text[256];
+
+	ck_assert_int_eq(poll(&p, 1, LONG_MS), 1);
+	ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s, not %s", text, want);
+}
+
+OB_TEST(the_service_manager_is_told)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	prepare(file_config);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path_of("notify"));
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	(void)setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	start(&worker, "work", NULL);
+	expect_notice(fd, "READY=1");
+	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
+	expect_notice(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	expect_notice(fd, "READY=1");
+	stop(&worker, 0);
+	expect_notice(fd, "STOPPING=1");
+	(void)setenv("WATCHDOG_USEC", "300000", 1);
+	start(&worker, "work", NULL);
+	expect_notice(fd, "READY=1");
+	expect_notice(fd, "WATCHDOG=1");
+	expect_notice(fd, "WATCHDOG=1");
+	kill_now(&worker);
+	(void)close(fd);
 	finish();
 }
 OB_TEST_END
@@ -458,131 +482,6 @@ OB_TEST(a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)
 }
 OB_TEST_END
 
-/* ---- the dashboard -------------------------------------------------------------------------- */
-
-static char screen[1 << 20];
-
-/* Read what the terminal gets until `text` is in it. */
-static size_t read_until(int fd, size_t have, const char *text, int ms)
-{
-	int64_t end = now_ms() + ms;
-
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-
-		if (memmem(screen, have, text, strlen(text)))
-			return have;
-		ck_assert_msg(now_ms() < end, "no '%s' on the screen: ...%s", text,
-			      have > 1500 ? screen + have - 1500 : screen);
-		if (poll(&p, 1, 50) != 1)
-			continue;
-		ssize_t n = read(fd, screen + have, sizeof(screen) - have);
-		if (n <= 0)
-			return have;
-		have += (size_t)n;
-	}
-}
-
-/* Columns of the widest line between two cursor movements. */
-static size_t widest_line(size_t have)
-{
-	size_t widest = 0, column = 0;
-
-	for (size_t i = 0; i < have; i++) {
-		uint8_t c = (uint8_t)screen[i];
-
-		if (c == 0x1b) {
-			i += 2;
-			while (i < have && !((screen[i] >= 'A' && screen[i] <= 'Z') ||
-					     (screen[i] >= 'a' && screen[i] <= 'z')))
-				i++;
-			if (screen[i] == 'H')
-				column = 0;
-		} else if (c == '\r' || c == '\n') {
-			column = 0;
-		} else if ((c & 0xC0) != 0x80) {
-			column++;
-			widest = column > widest ? column : widest;
-		}
-	}
-	return widest;
-}
-
-static void check_dashboard(int columns, int lines, const char *key)
-{
-	struct termios before, after;
-
-	start_on_pty(&worker, columns, lines, "work", "--interval-ms", "100", NULL);
-	ck_assert_int_eq(tcgetattr(worker.pty, &before), 0);
-	size_t have = read_until(worker.pty, 0, "default", LONG_MS);
-	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?1049h", 8));
-	push(5, "default");
-	have = read_until(worker.pty, have, "published\033[0m \033[1m5", LONG_MS);
-	if (key)
-		ck_assert_int_eq(write(worker.pty, key, 1), 1);
-	else
-		ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
-	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
-	ck_assert_uint_le(widest_line(have), (size_t)columns);
-	/* the cursor is back, and wrapping, and the keys */
-	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?25h", 6));
-	ck_assert_ptr_nonnull(memmem(screen, have, "\033[?7h", 5));
-	ck_assert_int_eq(tcgetattr(worker.pty, &after), 0);
-	ck_assert_uint_eq(before.c_lflag, after.c_lflag);
-	ck_assert_int_eq(wait_end(&worker, LONG_MS), 0);
-}
-
-OB_TEST(the_dashboard_gives_the_screen_back)
-{
-	(void)setenv("TERM", "xterm", 1);
-	(void)setenv("LC_ALL", "C.UTF-8", 1);
-	prepare(config);
-	check_dashboard(80, 24, "q");
-	check_dashboard(40, 30, NULL);
-	check_dashboard(160, 50, "\x03"); /* Ctrl-C */
-	finish();
-}
-OB_TEST_END
-
-OB_TEST(no_colour_and_dumb_terminals_are_respected)
-{
-	(void)setenv("TERM", "xterm", 1);
-	(void)setenv("LC_ALL", "C", 1);
-	(void)setenv("NO_COLOR", "1", 1);
-	prepare(config);
-	start_on_pty(&worker, 80, 24, "work", NULL);
-	size_t have = read_until(worker.pty, 0, "ends after", LONG_MS);
-	for (size_t i = 0; i < have; i++)
-		ck_assert_msg((uint8_t)screen[i] < 0x80, "not ASCII: %.*s", (int)have, screen);
-	ck_assert_ptr_null(memmem(screen, have, "\033[1m", 4));
-	stop(&worker, 0);
-	(void)setenv("TERM", "dumb", 1);
-	start_on_pty(&worker, 80, 24, "work", NULL);
-	have = read_until(worker.pty, 0, "relay started", LONG_MS);
-	ck_assert_ptr_null(memchr(screen, '\033', have));
-	stop(&worker, 0);
-	finish();
-}
-OB_TEST_END
-
-OB_TEST(a_fatal_end_gives_the_screen_back_and_says_why)
-{
-	(void)setenv("TERM", "xterm", 1);
-	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
-		"sinks: { out: { type: file, path: d/out.ndjson } }\n");
-	ck_assert_int_eq(mkdir(path_of("d"), 0700), 0);
-	start_on_pty(&worker, 80, 24, "work", "--interval-ms", "100", NULL);
-	size_t have = read_until(worker.pty, 0, "default", LONG_MS);
-	(void)unlink(path_of("d/out.ndjson"));
-	ck_assert_int_eq(rmdir(path_of("d")), 0);
-	push(1, "default");
-	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
-	(void)read_until(worker.pty, have, "relay failed, stopping", LONG_MS);
-	ck_assert_int_eq(wait_end(&worker, LONG_MS), 1);
-	finish();
-}
-OB_TEST_END
-
 OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 two_relays_deliver_their_own_targets,
 	 without_leasing_three_workers_deliver_each_message_once,
@@ -591,7 +490,6 @@ OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 json_lines_tell_what_happened, a_window_is_one_line_of_the_log, silent_is_silent,
 	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
 	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
-	 an_invalid_configuration_changes_nothing,
-	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged,
-	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
-	 a_fatal_end_gives_the_screen_back_and_says_why)
+	 an_invalid_configuration_changes_nothing, a_second_stop_does_not_wait_for_the_sink,
+	 the_service_manager_is_told,
+	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)

@@ -100,6 +100,13 @@ void rig_write(struct rig *rig)
 	ck_assert_msg(ob_orders_step(rig->orders, &err) == 0, "%s: %s", rig->name, err.msg);
 }
 
+bool rig_try_write(struct rig *rig)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	return ob_orders_step(rig->orders, &err) == 0;
+}
+
 static struct ob_stats stats_of(struct rig *rig, struct ob_arena *arena)
 {
 	struct ob_err err = OB_ERR_INIT;

@@ -38,6 +38,8 @@ void rig_done(struct rig *rig);
 void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
 /* One transaction of the shop. */
 void rig_write(struct rig *rig);
+/* The same; false when the database did not let it. */
+bool rig_try_write(struct rig *rig);
 /* Rows of that target that are not published. */
 uint64_t rig_waiting(struct rig *rig);
 uint64_t rig_count(struct rig *rig, enum ob_view view);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { T0 = 1767225600, SECOND = 1000000 }; /* 2026-01-01 00:00:00 UTC */
+enum { T0 = 1767225600 }; /* 2026-01-01 00:00:00 UTC */
+#define SECOND INT64_C(1000000)
 
 static struct ob_dash_relay relay;
 
@@ -143,7 +144,7 @@ OB_TEST(a_frame_of_80_columns_shows_everything)
 		"   breaker     closed\n"
 		"   partitions  3 of 8  ■■■□□□··\n"
 		"   workers     ♥ 000000aa  here   pid 42   beat 12s   holds 3   sent 900\n"
-		"               ♡ 000000bb  db2   pid 7   beat 1s   holds 3   sent 5\n"
+		"               ♡ 000000bb  db2    pid 7   beat 1s   holds 3   sent 5\n"
 		"────────────────────────────────────────────────────────────────────────────────\n"
 		" last errors\n"
 		"   00:00:01  retry   connection reset\n"
@@ -168,7 +169,7 @@ OB_TEST(a_frame_of_40_columns_wraps_its_fields)
 			 "   partitions 3 of 8  ■■■□□□··\n"
 			 "   ♥ 000000aa  here   pid 42   beat 12s\n"
 			 "     holds 3   sent 900\n"
-			 "   ♡ 000000bb  db2   pid 7   beat 1s\n"
+			 "   ♡ 000000bb  db2    pid 7   beat 1s\n"
 			 "     holds 3   sent 5\n"
 			 "────────────────────────────────────────\n"
 			 " last errors\n"
@@ -194,7 +195,7 @@ OB_TEST(a_frame_of_160_columns_has_room)
 		"   breaker     closed\n"
 		"   partitions  3 of 8  ■■■□□□··\n"
 		"   workers     ♥ 000000aa  here   pid 42   beat 12s   holds 3   sent 900\n"
-		"               ♡ 000000bb  db2   pid 7   beat 1s   holds 3   sent 5\n"
+		"               ♡ 000000bb  db2    pid 7   beat 1s   holds 3   sent 5\n"
 		"──────────────────────────────────────────────────────────────────────────────────"
 		"──────────────────────────────────────────────────────────────────────────────\n"
 		" q ends after what is in flight; again: at once");

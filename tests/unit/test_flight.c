@@ -333,7 +333,7 @@ OB_TEST_END
 
 OB_TEST(without_order_the_followers_of_a_failure_are_given_back_unjudged)
 {
-	struct ob_entry *sent[8], *later[8];
+	struct ob_entry *sent[8] = { NULL }, *later[8] = { NULL };
 	uint32_t outcomes[OB_OUTCOME_RELEASE + 1] = { 0 };
 
 	make(true, OB_ORDER_NONE, true);
