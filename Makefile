@@ -3,10 +3,11 @@
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
+SEEDS ?= 100000
 DEMO_SECONDS ?= 20
 TESTFLAGS ?=
 
-.PHONY: all demo test asan tsan fuzz style install clean help
+.PHONY: all demo test asan tsan sim fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
@@ -26,6 +27,10 @@ asan: build-asan/build.ninja ## run the tests under AddressSanitizer and UBSan
 tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
 	ninja -C build-tsan
 	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 $(TESTFLAGS)
+
+sim: build-test/build.ninja ## run the simulator over SEEDS seeds
+	ninja -C build-test tests/sim/sim
+	build-test/tests/sim/sim --seeds $(SEEDS) --jobs $$(nproc)
 
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
 	ninja -C build-fuzz
