@@ -33,7 +33,7 @@ sim: build-test/build.ninja ## run the simulator over SEEDS seeds
 	build-test/tests/sim/sim --seeds $(SEEDS) --jobs $$(nproc)
 
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
-	ninja -C build-fuzz
+	ninja -C build-fuzz fuzzers
 	tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
 style: build-clang/build.ninja ## format, lint, layers, exports; warnings of gcc and clang
