@@ -42,6 +42,7 @@ style: build-clang/build.ninja ## format, lint, layers, exports; warnings of gcc
 install: all ## install under PREFIX
 	meson configure build --prefix $(PREFIX)
 	ninja -C build install
+	@[ "$$(id -u)" != 0 ] || ldconfig # so that programs find the libraries at once
 
 clean: ## remove every build
 	rm -rf build build-test build-asan build-tsan build-fuzz build-clang
