@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract suite on PostgreSQL: one private server, a schema of its own for every
+ * case. The schema holds a clock_timestamp() that stands in front of the server's, so that
+ * the database's clock is the case's: it is read wherever the store's SQL and its tables ask
+ * for the time, and exact instants can be tested.
+ */
+#include "pg_server.h"
+#include "store_harness.h"
+
+#include <libpq-fe.h>
+
+static struct pg_server server;
+static PGconn *admin; /* of the case */
+static unsigned made;
+static char url[256], schema[64], path[128];
+
+static const char *postgres_start(void)
+{
+	return pg_server_start(&server, NULL) ? NULL : server.reason;
+}
+
+static void postgres_stop(void)
+{
+	pg_server_stop(&server);
+}
+
+static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void run(const char *fmt, ...)
+{
+	char sql[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	ck_assert_int_lt(vsnprintf(sql, sizeof(sql), fmt, ap), (int)sizeof(sql));
+	va_end(ap);
+	PGresult *result = PQexec(admin, sql);
+	ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK ||
+			      PQresultStatus(result) == PGRES_TUPLES_OK,
+		      "%s: %s", sql, PQerrorMessage(admin));
+	PQclear(result);
+}
+
+static void postgres_make(void)
+{
+	pg_server_url(&server, "postgres", "postgres", url);
+	(void)snprintf(schema, sizeof(schema), "case_%d_%u", (int)getpid(), ++made);
+	(void)snprintf(path, sizeof(path), "%s, pg_catalog", schema);
+	admin = PQconnectdb(url);
+	ck_assert_msg(PQstatus(admin) == CONNECTION_OK, "%s", PQerrorMessage(admin));
+	run("SET client_min_messages = warning");
+	run("CREATE SCHEMA %s", schema);
+	run("CREATE TABLE %s.clock AS SELECT timestamptz 'epoch' + %lld * interval '1 us' AS at",
+	    schema, (long long)fx.start_us);
+	run("CREATE FUNCTION %s.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE"
+	    " AS 'SELECT at FROM %s.clock'",
+	    schema, schema);
+}
+
+static struct ob_store *postgres_open(void)
+{
+	const struct ob_opt_value options[] = { { "search_path", path } };
+	const struct ob_store_conf conf = { .url = url, .options = options, .option_count = 1 };
+	struct ob_store *store = NULL;
+
+	store_ok(ob_store_connect(&conf, &store, &fx.err));
+	return store;
+}
+
+static void postgres_set_version(uint32_t version)
+{
+	run("UPDATE %s.outbox_meta SET value = %u WHERE name = 'schema_version'", schema, version);
+}
+
+static void postgres_drop(void)
+{
+	run("DROP SCHEMA %s CASCADE", schema);
+	PQfinish(admin);
+	admin = NULL;
+}
+
+static void postgres_advance(int64_t ms)
+{
+	run("UPDATE %s.clock SET at = at + %lld * interval '1 ms'", schema, (long long)ms);
+}
+
+const struct store_backend store_backend_postgres = {
+	.name = "postgres",
+	.start = postgres_start,
+	.stop = postgres_stop,
+	.make = postgres_make,
+	.open = postgres_open,
+	.set_version = postgres_set_version,
+	.drop = postgres_drop,
+	.advance = postgres_advance,
+};
