@@ -78,13 +78,17 @@ static void one_line(const char *text, char *out, size_t size)
 	out[n] = '\0';
 }
 
+/* Every SQLSTATE has a digit; "FATAL" has none. */
 static bool is_state(const char *p)
 {
+	bool digit = false;
+
 	for (int i = 0; i < 5; i++) {
 		if (!isdigit((unsigned char)p[i]) && !(p[i] >= 'A' && p[i] <= 'Z'))
 			return false;
+		digit = digit || isdigit((unsigned char)p[i]);
 	}
-	return p[5] == ':';
+	return digit && p[5] == ':';
 }
 
 /*
@@ -278,20 +282,20 @@ void pg_disconnect(struct pg_store *s)
 
 /* ---- what a new connection must know --------------------------------- */
 
+/*
+ * The system's own schema is searched first where it is not named, so that nobody's function
+ * stands for one of its; temporary tables last. Where the layout names the schema nothing else
+ * is needed.
+ */
 static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 {
 	struct ob_buf path = OB_BUF_INIT(65536);
 
+	ob_buf_adds(&path, "");
 	if (s->search_path) {
 		ob_buf_adds(&path, s->search_path);
-	} else {
-		/* First the system's own names, so that nobody's function stands for one of them.
-		 */
-		ob_buf_adds(&path, "pg_catalog");
-		if (!s->base.layout->schema[0] && own.n > 0) {
-			ob_buf_adds(&path, ", ");
-			ob_buf_add(&path, own);
-		}
+	} else if (!s->base.layout->schema[0] && own.n > 0) {
+		ob_buf_add(&path, own);
 		ob_buf_adds(&path, ", pg_temp");
 	}
 	s->path = ob_buf_take(&path);
