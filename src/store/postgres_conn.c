@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <poll.h>
 
-enum { OLDEST = 140000, CONNECT_SECONDS = 10, TEXT_MAX_ = 300 };
+enum { OLDEST = 140000, CONNECT_MS = 10000, MESSAGE_MAX = 300 };
 
 /* ---- errors ---------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ int pg_err(struct pg_store *s, const PGresult *result, const char *doing, struct
 {
 	const char *field = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
 	const char *primary = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-	char state[6] = "", text[TEXT_MAX_];
+	char state[6] = "", text[MESSAGE_MAX];
 
 	if (primary) {
 		(void)snprintf(state, sizeof(state), "%s", field ? field : "");
@@ -238,10 +238,8 @@ int pg_connect(struct pg_store *s, const char *url, PGconn **ret_conn, struct ob
 				 url,
 				 "UTF8",
 				 NULL };
-	int64_t deadline =
-		ob_clock_boot_us(&ob_clock_system) +
-		(s->timeout_ms > CONNECT_SECONDS * 1000 ? s->timeout_ms : CONNECT_SECONDS * 1000) *
-			1000;
+	int64_t wait_ms = s->timeout_ms > CONNECT_MS ? s->timeout_ms : CONNECT_MS;
+	int64_t deadline = ob_clock_boot_us(&ob_clock_system) + wait_ms * 1000;
 	PGconn *conn = PQconnectStartParams(keys, values, 1);
 
 	if (!conn)

@@ -35,7 +35,7 @@ struct ob_store *store_open(void);
 struct ob_store *store_new(uint32_t partitions);
 int store_setup(struct ob_store *store, uint32_t partitions);
 /* Opening must fail: with this kind and message. */
-void expect_refused(const char *url, enum ob_err_kind kind, const char *message);
+void expect_refused(const char *where, enum ob_err_kind kind, const char *message);
 /* Commit one message with this key; its event_type is the label. */
 void put(struct ob_store *store, const char *label, const char *key);
 /* The labels that a fetch of all partitions brings: "a b"; valid until the next call. */

@@ -185,25 +185,21 @@ OB_TEST(missing_rights_are_named_with_the_table)
 	fixture_new();
 	PGconn *app = app_open();
 	struct ob_store *owner = store_new(4), *relay = NULL;
-	const char *const grants[] = {
-		"GRANT SELECT, UPDATE, DELETE ON outbox TO relay",
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_workers, outbox_partitions, "
-		"outbox_throughput TO relay",
-		"GRANT SELECT ON outbox_meta TO relay",
-	};
 
 	exec(app, "CREATE ROLE relay LOGIN");
 	ok(ob_store_connect(&(struct ob_store_conf){ .url = url_of("relay") }, &relay, &err));
 	expect_check(relay,
 		     "user 'relay' may not SELECT, UPDATE, DELETE on table 'outbox'; run GRANT "
 		     "SELECT, UPDATE, DELETE ON outbox TO relay");
-	exec(app, "%s", grants[0]);
+	exec(app, "GRANT SELECT, UPDATE, DELETE ON outbox TO relay");
 	expect_check(relay,
 		     "user 'relay' may not SELECT, INSERT, UPDATE, DELETE on table "
 		     "'outbox_workers'; run GRANT SELECT, INSERT, UPDATE, DELETE ON "
 		     "outbox_workers TO relay");
-	exec(app, "%s", grants[1]);
-	exec(app, "%s", grants[2]);
+	exec(app,
+	     "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_workers, outbox_partitions, "
+	     "outbox_throughput TO relay");
+	exec(app, "GRANT SELECT ON outbox_meta TO relay");
 	ok(ob_store_check(relay, &err));
 	/* These are enough for the whole of its work. */
 	put(owner, "a", "k");
