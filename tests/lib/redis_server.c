@@ -55,7 +55,8 @@ static void shell(const char *dir, const char *command)
 static void make_certificates(struct redis_server *s)
 {
 	shell(s->dir,
-	      "for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
+	      "for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt "
+	      "ec_paramgen_curve:P-256 "
 	      "-nodes -days 2 -subj /CN=$ca -keyout $ca.key -out $ca.crt; done\n"
 	      "printf 'subjectAltName=DNS:localhost' >ext\n"
 	      "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server "
@@ -71,13 +72,14 @@ static void make_certificates(struct redis_server *s)
 static void child(const struct redis_server *s)
 {
 	char port[8], tls_port[8];
-	const char *argv[ARGS_MAX] = { program,	    "--port",	    port,
-				       "--bind",    "127.0.0.1",    "--save",
-				       "",	    "--unixsocket", s->socket,
-				       "--logfile", "log",	    "--daemonize",
+	const char *argv[ARGS_MAX] = { program,     "--port",    port,  "--bind",
+				       "127.0.0.1", "--save",    "",    "--unixsocket",
+				       s->socket,   "--logfile", "log", "--daemonize",
 				       "no" };
-	const char *tls[] = { "--tls-port",	 tls_port,     "--tls-cert-file", "server.crt",
-			      "--tls-key-file",	 "server.key", "--tls-ca-cert-file", "ca.crt",
+	const char *tls[] = { "--tls-port",         tls_port,
+			      "--tls-cert-file",    "server.crt",
+			      "--tls-key-file",     "server.key",
+			      "--tls-ca-cert-file", "ca.crt",
 			      "--tls-auth-clients", "no" };
 	size_t n = 0;
 
