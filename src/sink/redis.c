@@ -13,8 +13,6 @@
  */
 #include "sink/redis.h"
 
-#include "base/fault.h"
-
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -129,6 +127,8 @@ static void fill(struct redis_sink *sink)
 			err.kind = OB_ERR_DOWN;
 			ob_lane_failed(&sink->lanes, lane, &err);
 			ob_lane_give_back(&sink->lanes, lane);
+			/* The others too: each could cost us a connect timeout. */
+			ob_lanes_fail_ready(&sink->lanes, &err);
 		}
 	}
 }

@@ -76,7 +76,7 @@ static int flush(struct ob_redis_node *node, const struct ob_clock *clock, struc
 		ssize_t n = ob_net_write(&node->net, rest, err);
 
 		if (n < 0)
-			return (int)n;
+			return err->status;
 		if (n == 0) {
 			node->blocked = true;
 			return 0;
@@ -99,7 +99,7 @@ static int feed(struct ob_redis_node *node, struct ob_err *err)
 	ssize_t n = ob_net_read(&node->net, chunk, sizeof(chunk), err);
 
 	if (n <= 0)
-		return (int)n;
+		return n < 0 ? err->status : 0;
 	if (redisReaderFeed(node->reader, chunk, (size_t)n) != REDIS_OK ||
 	    node->reader->len > REPLY_MAX)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
@@ -179,8 +179,6 @@ static void note_policy(struct redis_sink *sink, const redisReply *reply)
 		(void)snprintf(sink->policy, sizeof(sink->policy), "%.*s", (int)policy.n, policy.p);
 }
 
-enum { LOGIN_MAX = 4 };
-
 static int add_login(const struct redis_sink *sink, struct ob_buf *out)
 {
 	const char *user = sink->username ? sink->username : sink->url.user;
@@ -208,6 +206,18 @@ static int add_login(const struct redis_sink *sink, struct ob_buf *out)
 	return count;
 }
 
+static int check_login(const struct ob_redis_node *node, const redisReply *reply,
+		       struct ob_err *err)
+{
+	bool leave;
+
+	if (reply->type != REDIS_REPLY_ERROR)
+		return 0;
+	(void)ob_redis_error((struct ob_str){ reply->str, (size_t)reply->len }, &leave, err);
+	err->kind = OB_ERR_DOWN;
+	return ob_err_context(err, "logging in at %.100s:%s", node->host, node->port);
+}
+
 /* All but the last (INFO, which some servers forbid) must be answered well. */
 static int log_in(struct redis_sink *sink, struct ob_redis_node *node, int64_t deadline_us,
 		  struct ob_err *err)
@@ -219,18 +229,14 @@ static int log_in(struct redis_sink *sink, struct ob_redis_node *node, int64_t d
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a command");
 	for (int i = 0; i < count && r == 0; i++) {
 		redisReply *reply = NULL;
-		bool leave;
 
 		r = await_reply(sink, node, deadline_us, &reply, err);
-		if (r == 0 && i == count - 1)
+		if (!reply)
+			continue;
+		if (i < count - 1)
+			r = check_login(node, reply, err);
+		else
 			note_policy(sink, reply);
-		else if (r == 0 && reply->type == REDIS_REPLY_ERROR) {
-			struct ob_str text = { reply->str, (size_t)reply->len };
-
-			(void)ob_redis_error(text, &leave, err);
-			err->kind = OB_ERR_DOWN;
-			r = ob_err_context(err, "logging in at %.100s:%s", node->host, node->port);
-		}
 		freeReplyObject(reply);
 	}
 	return r;
@@ -294,14 +300,6 @@ int64_t ob_redis_node_deadline(const struct redis_sink *sink, const struct ob_re
 	return node->count > 0 ? node->progress_us + sink->timeout_ms * 1000 : INT64_MAX;
 }
 
-void ob_redis_node_write(struct redis_sink *sink, struct ob_redis_node *node)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	if (flush(node, sink->base.clock, &err) < 0)
-		ob_redis_node_lose(sink, node, &err);
-}
-
 /* 1: more may come, 0: not now, or an error. */
 static int read_some(struct redis_sink *sink, struct ob_redis_node *node, struct ob_err *err)
 {
@@ -339,4 +337,16 @@ void ob_redis_node_read(struct redis_sink *sink, struct ob_redis_node *node)
 		ob_redis_node_lose(sink, node, &err);
 	else if (node->leaving && node->count == 0)
 		ob_redis_node_lose(sink, node, &node->why);
+}
+
+void ob_redis_node_write(struct redis_sink *sink, struct ob_redis_node *node)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	if (flush(node, sink->base.clock, &err) == 0)
+		return;
+	/* A server says why it closes: what it still sent counts. */
+	ob_redis_node_read(sink, node);
+	if (node->open)
+		ob_redis_node_lose(sink, node, &err);
 }

@@ -15,10 +15,11 @@ struct redis_server {
 	/* in */
 	const char *const *args; /* further words for its command line, ending with NULL; or NULL */
 	bool tls;                /* also on a TLS port, with certificates of its own */
+	bool cluster;            /* as a node of one */
 	/* out */
 	pid_t pid;
 	char dir[64];
-	int port, tls_port;
+	int port, tls_port, bus_port;
 	char socket[96]; /* path */
 	char ca[96];     /* tls: the certificate that signed the server's */
 	char other_ca[96];
