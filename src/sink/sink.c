@@ -2,13 +2,25 @@
 /* The only caller of the backends' tables, and the list of the backends. */
 #include "sink/sink.h"
 
+#include "config.h"
+
 #include <assert.h>
+
+#if HAVE_REDIS
+#define REDIS_OPS &ob_sink_redis
+#else
+#define REDIS_OPS NULL
+#endif
 
 const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "stdout", .ops = &ob_sink_stdout, .help = "NDJSON lines on standard output." },
 	{ .name = "file",
 	  .ops = &ob_sink_file,
 	  .help = "NDJSON lines appended to a file, synced before they count." },
+	{ .name = "redis",
+	  .ops = REDIS_OPS,
+	  .package = "libhiredis-dev and libssl-dev",
+	  .help = "Redis Streams: XADD, runs of one key in one script." },
 	{ .name = NULL },
 };
 

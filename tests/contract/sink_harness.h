@@ -11,6 +11,7 @@
 #include "sink/sink.h"
 
 struct sink_env;
+struct stored;
 
 /* A kind of sink. */
 struct sink_kind {
@@ -18,7 +19,14 @@ struct sink_kind {
 	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
 	struct ob_sink *(*make)(struct sink_env *env);
 	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+	/* optional: get the peer ready; all that is stored; and removing it */
+	void (*begin)(struct sink_env *env);
+	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
+	void (*clear)(struct sink_env *env);
 };
+
+/* Kinds that need a server, in files of their own. */
+extern const struct sink_kind sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
