@@ -9,6 +9,9 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "file",
 	  .ops = &ob_sink_file,
 	  .help = "NDJSON lines appended to a file, synced before they count." },
+	{ .name = "exec",
+	  .ops = &ob_sink_exec,
+	  .help = "NDJSON lines to a program of your own, which answers each." },
 	{ .name = NULL },
 };
 

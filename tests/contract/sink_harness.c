@@ -44,6 +44,20 @@ static struct ob_sink *make_stdout(struct sink_env *env)
 	return new_sink(&ob_sink_stdout, NULL, 0);
 }
 
+/* A program that appends the lines it gets to the file. */
+static struct ob_sink *make_exec(struct sink_env *env)
+{
+	const char *handler = getenv("EXEC_HANDLER");
+	char command[1024];
+	struct ob_opt_value option = { "command", command };
+	OB_AUTOCLOSE int fd = open(env->path, O_WRONLY | O_CREAT, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_msg(handler != NULL, "EXEC_HANDLER is not set");
+	(void)snprintf(command, sizeof(command), "'%s' '%s'", handler, env->path);
+	return new_sink(&ob_sink_exec, &option, 1);
+}
+
 static struct ob_sink *make_mem(struct sink_env *env, const struct ob_sink_ops *ops)
 {
 	struct ob_sink *sink = NULL;
@@ -83,11 +97,12 @@ static struct ob_str read_lines(struct sink_env *env)
 }
 
 static const struct sink_kind kinds[] = {
-	{ "file", true, make_file, read_lines },
-	{ "stdout", true, make_stdout, read_lines },
-	{ "memory", false, make_memory, NULL },
-	{ "memory_late", false, make_memory_late, NULL },
-	{ "memory_ordered", false, make_memory_ordered, NULL },
+	{ "file", true, make_file, read_lines, 0 },
+	{ "stdout", true, make_stdout, read_lines, 0 },
+	{ "exec", true, make_exec, read_lines, 20 },
+	{ "memory", false, make_memory, NULL, 0 },
+	{ "memory_late", false, make_memory_late, NULL, 0 },
+	{ "memory_ordered", false, make_memory_ordered, NULL, 0 },
 };
 
 void sink_env_init(struct sink_env *env)

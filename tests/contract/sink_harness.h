@@ -18,6 +18,7 @@ struct sink_kind {
 	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
 	struct ob_sink *(*make)(struct sink_env *env);
 	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+	int wait_ms; /* its outcomes come from outside: how long a poll() waits for them */
 };
 
 struct sink_env {
