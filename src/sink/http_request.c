@@ -204,7 +204,7 @@ static void judge_status(const struct ob_http_request *request, struct ob_err *e
 			 int64_t *ret_wait_s)
 {
 	enum ob_err_kind kind = kind_of_status(request->status);
-	struct ob_buf text = OB_BUF_INIT(OB_HTTP_EXCERPT * 4);
+	struct ob_buf text = OB_BUF_INIT(2000);
 	char *location = NULL;
 	curl_off_t wait_s = 0;
 
