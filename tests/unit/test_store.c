@@ -21,8 +21,7 @@ static void expect_refused(const char *url, const char *text)
 OB_TEST(an_unknown_store_is_named_with_what_there_is)
 {
 	expect_refused("sqllite:x.db", "did you mean 'sqlite'?");
-	expect_refused("oracle://user:secret@host/db",
-		       "no store of type 'oracle' (known: sqlite)");
+	expect_refused("oracle://user:secret@host/db", "no store of type 'oracle' (known: sqlite)");
 	expect_refused("memory:", "no store of type 'memory'");
 }
 OB_TEST_END
