@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* The public options of a writer, turned into the names of tables and columns. */
+#include "lib/options.h"
+
+static int set_columns(struct ob_layout *layout, const struct outbox_options *options,
+		       struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < options->column_count && r == 0; i++) {
+		const struct outbox_column *column = &options->columns[i];
+
+		if (!column->column)
+			return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+					  "columns[%zu] has no column", i);
+		r = ob_layout_set_column(layout, column->column, column->name, err);
+	}
+	return r;
+}
+
+static int set_layout(struct ob_layout *layout, const struct outbox_options *options,
+		      struct ob_err *err)
+{
+	const unsigned known = OUTBOX_NO_PAYLOAD_CHECK | OUTBOX_NO_HEADERS_CHECK |
+			       OUTBOX_BINARY_PAYLOAD | OUTBOX_STRING_ID;
+	int r = 0;
+
+	if (options->flags & ~known)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "flags 0x%x are unknown",
+				  options->flags & ~known);
+	if (options->column_count > 0 && !options->columns)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "columns is NULL");
+	layout->string_id = options->flags & OUTBOX_STRING_ID;
+	layout->binary_payload = options->flags & OUTBOX_BINARY_PAYLOAD;
+	if (options->table)
+		r = ob_layout_set_table(layout, options->table, err);
+	if (r == 0)
+		r = set_columns(layout, options, err);
+	if (r == 0)
+		r = ob_layout_check(layout, err);
+	return r;
+}
+
+uint32_t ob_options_off_columns(const struct ob_layout *layout)
+{
+	uint32_t off = 0;
+
+	for (int c = 0; c < OB_COL_COUNT; c++) {
+		if (!layout->column[c][0])
+			off |= 1u << c;
+	}
+	return off;
+}
+
+int ob_options_layout(const struct outbox_options *options, struct ob_layout *ret_layout,
+		      struct ob_err *err)
+{
+	ob_layout_default(ret_layout);
+	return options ? set_layout(ret_layout, options, err) : 0;
+}
