@@ -17,6 +17,12 @@ extern const struct ob_store_ops ob_store_sqlite;
 #else
 #define SQLITE_OPS NULL
 #endif
+#if HAVE_MYSQL
+extern const struct ob_store_ops ob_store_mysql;
+#define MYSQL_OPS &ob_store_mysql
+#else
+#define MYSQL_OPS NULL
+#endif
 
 const struct ob_store_backend ob_store_backends[] = {
 	{
@@ -24,6 +30,13 @@ const struct ob_store_backend ob_store_backends[] = {
 		.ops = SQLITE_OPS,
 		.package = "libsqlite3-dev",
 		.help = "SQLite, a database in a file: sqlite:PATH.",
+	},
+	{
+		.name = "mysql",
+		.ops = MYSQL_OPS,
+		.package = "libmariadb-dev",
+		.help = "MySQL 8 or MariaDB, a server: mysql://user:password@host:3306/database, or "
+			"mysql://user@/database?socket=PATH.",
 	},
 	{ .name = NULL },
 };
