@@ -465,12 +465,11 @@ static int read_packet(struct ob_mysql_driver *driver, struct outbox_error *err)
 static int open_driver(struct ob_mysql_driver *driver, const struct outbox_options *options,
 		       struct outbox_error *err)
 {
-	struct ob_err inner = OB_ERR_INIT;
 	MYSQL_STMT *unused;
+	int r = ob_options_layout(options, &driver->layout, err);
 
-	if (ob_options_layout(options, &driver->layout, &inner) < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	int r = read_packet(driver, err);
+	if (r == 0)
+		r = read_packet(driver, err);
 	if (r == 0)
 		r = ob_mysql_check_table(driver, err);
 	if (r == 0)
@@ -495,10 +494,7 @@ int outbox_mysql_open(MYSQL *db, const struct outbox_options *options, outbox **
 	int r = open_driver(driver, options, err);
 	if (r < 0)
 		return r;
-	struct ob_check_rules rules = {
-		.flags = options ? options->flags : 0,
-		.off_columns = ob_options_off_columns(&driver->layout),
-	};
+	struct ob_check_rules rules = ob_options_rules(options, &driver->layout);
 	r = outbox_driver_attach(&mysql_ops, driver, &rules, ret_ob, err);
 	if (r == 0)
 		(void)OB_TAKE(driver);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The public options of a writer, turned into the names of tables and columns. */
+/* Reading the public options of a writer; every library of a database carries its own copy. */
 #include "lib/options.h"
+
+#include "lib/fail.h"
 
 static int set_columns(struct ob_layout *layout, const struct outbox_options *options,
 		       struct ob_err *err)
@@ -41,7 +43,18 @@ static int set_layout(struct ob_layout *layout, const struct outbox_options *opt
 	return r;
 }
 
-uint32_t ob_options_off_columns(const struct ob_layout *layout)
+int ob_options_layout(const struct outbox_options *options, struct ob_layout *ret_layout,
+		      struct outbox_error *err)
+{
+	struct ob_err inner = OB_ERR_INIT;
+
+	ob_layout_default(ret_layout);
+	if (options && set_layout(ret_layout, options, &inner) < 0)
+		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
+	return 0;
+}
+
+static uint32_t off_columns(const struct ob_layout *layout)
 {
 	uint32_t off = 0;
 
@@ -52,9 +65,11 @@ uint32_t ob_options_off_columns(const struct ob_layout *layout)
 	return off;
 }
 
-int ob_options_layout(const struct outbox_options *options, struct ob_layout *ret_layout,
-		      struct ob_err *err)
+struct ob_check_rules ob_options_rules(const struct outbox_options *options,
+				       const struct ob_layout *layout)
 {
-	ob_layout_default(ret_layout);
-	return options ? set_layout(ret_layout, options, err) : 0;
+	return (struct ob_check_rules){
+		.flags = options ? options->flags : 0,
+		.off_columns = off_columns(layout),
+	};
 }

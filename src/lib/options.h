@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the libraries of all databases make of struct outbox_options. */
+/* The public options of a writer: names of the table, and what its checks must know. */
 #ifndef OB_LIB_OPTIONS_H
 #define OB_LIB_OPTIONS_H
 
 #include "base/layout.h"
-#include "outbox/outbox.h"
+#include "lib/driver.h"
 
-/* The names that the options ask for; NULL: those that `outbox setup` makes. */
+/* Fill *ret_layout; `options` NULL: the default names. A bad name or an unknown flag is an error.
+ */
 int ob_options_layout(const struct outbox_options *options, struct ob_layout *ret_layout,
-		      struct ob_err *err);
-/* Bits 1 << enum ob_column of the columns that are switched off. */
-uint32_t ob_options_off_columns(const struct ob_layout *layout);
+		      struct outbox_error *err);
+struct ob_check_rules ob_options_rules(const struct outbox_options *options,
+				       const struct ob_layout *layout);
 
 #endif

@@ -406,12 +406,11 @@ static const struct ob_driver_ops sqlite_ops = {
 static int open_driver(struct ob_sqlite_driver *driver, const struct outbox_options *options,
 		       struct outbox_error *err)
 {
-	struct ob_err inner = OB_ERR_INIT;
 	sqlite3_stmt *unused;
+	int r = ob_options_layout(options, &driver->layout, err);
 
-	if (ob_options_layout(options, &driver->layout, &inner) < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	int r = ob_sqlite_check_table(driver, err);
+	if (r == 0)
+		r = ob_sqlite_check_table(driver, err);
 	if (r == 0)
 		r = get_insert(driver, 1, 0, &unused, err);
 	return r;
@@ -433,10 +432,7 @@ int outbox_sqlite_open(sqlite3 *db, const struct outbox_options *options, outbox
 	int r = open_driver(driver, options, err);
 	if (r < 0)
 		return r;
-	struct ob_check_rules rules = {
-		.flags = options ? options->flags : 0,
-		.off_columns = ob_options_off_columns(&driver->layout),
-	};
+	struct ob_check_rules rules = ob_options_rules(options, &driver->layout);
 	r = outbox_driver_attach(&sqlite_ops, driver, &rules, ret_ob, err);
 	if (r == 0)
 		(void)OB_TAKE(driver);

@@ -25,7 +25,7 @@ struct store_backend {
 	const char *name;
 	/* Optional. Once, before all cases: start a server. NULL, or why nothing can run. */
 	const char *(*start)(void);
-	void (*stop)(void); /* once, behind all cases; also when start failed */
+	void (*stop)(void);                    /* once, behind all cases; also when start failed */
 	void (*make)(void);                    /* a fresh, empty database in fx */
 	struct ob_store *(*open)(void);        /* one more connection to it */
 	void (*set_version)(uint32_t version); /* lie about the schema's version */

@@ -9,6 +9,7 @@
 #include "store_harness.h"
 
 #include <libpq-fe.h>
+#include <stdarg.h>
 
 static struct pg_server server;
 static PGconn *admin; /* of the case */
@@ -42,8 +43,40 @@ static void run(const char *fmt, ...)
 	PQclear(result);
 }
 
+/* Can the schema of the case's last database be emptied and used again? Making tables is slow. */
+static bool use_again(void)
+{
+	if (!made || fx.partition_count == 0)
+		return false;
+	char sql[256];
+	(void)snprintf(
+		sql, sizeof(sql),
+		"SELECT value FROM %s.outbox_meta WHERE name = 'partition_count' AND value = %u",
+		schema, fx.partition_count);
+	PGresult *result = PQexec(admin, sql);
+	bool same = PQntuples(result) == 1;
+	PQclear(result);
+	return same;
+}
+
+static void empty(void)
+{
+	static const char *const tables[] = { "", "_workers", "_partitions", "_throughput" };
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		run("DELETE FROM %s.outbox%s", schema, tables[i]);
+	run("ALTER TABLE %s.outbox ALTER COLUMN seq RESTART", schema);
+	run("UPDATE %s.clock SET at = timestamptz 'epoch' + %lld * interval '1 us'", schema,
+	    (long long)fx.start_us);
+}
+
 static void postgres_make(void)
 {
+	if (use_again()) {
+		empty();
+		return;
+	}
+	PQfinish(admin);
 	pg_server_url(&server, "postgres", "postgres", url);
 	(void)snprintf(schema, sizeof(schema), "case_%d_%u", (int)getpid(), ++made);
 	(void)snprintf(path, sizeof(path), "%s, pg_catalog", schema);
@@ -73,11 +106,9 @@ static void postgres_set_version(uint32_t version)
 	run("UPDATE %s.outbox_meta SET value = %u WHERE name = 'schema_version'", schema, version);
 }
 
+/* It goes with the server. */
 static void postgres_drop(void)
 {
-	run("DROP SCHEMA %s CASCADE", schema);
-	PQfinish(admin);
-	admin = NULL;
 }
 
 static void postgres_advance(int64_t ms)

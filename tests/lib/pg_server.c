@@ -98,9 +98,20 @@ static bool init_data(const struct pg_server *s)
 {
 	char program[160], data[96];
 	const char *const argv[] = {
-		program,         "-D", data,         "-U",          "postgres", "-A",
-		"trust",         "-E", "UTF8",       "--locale=C",  "-N",       "--no-instructions",
-		"--data-checksums", NULL,
+		program,
+		"-D",
+		data,
+		"-U",
+		"postgres",
+		"-A",
+		"trust",
+		"-E",
+		"UTF8",
+		"--locale=C",
+		"-N",
+		"--no-instructions",
+		"--data-checksums",
+		NULL,
 	};
 	int status;
 
@@ -143,11 +154,25 @@ bool pg_server_again(struct pg_server *s)
 {
 	char program[160], data[96], port[16], sockets[96];
 	const char *argv[ARGS_MAX] = {
-		program, "-D", data,      "-p",
-		port,    "-c", sockets,   "-c",
-		"listen_addresses=127.0.0.1",  "-c",
-		"fsync=off", "-c", "max_connections=60", "-c",
-		"shared_buffers=32MB", "-c", "log_min_messages=warning", "-c", "full_page_writes=off",
+		program,
+		"-D",
+		data,
+		"-p",
+		port,
+		"-c",
+		sockets,
+		"-c",
+		"listen_addresses=127.0.0.1",
+		"-c",
+		"fsync=off",
+		"-c",
+		"max_connections=60",
+		"-c",
+		"shared_buffers=32MB",
+		"-c",
+		"log_min_messages=warning",
+		"-c",
+		"full_page_writes=off",
 	};
 	size_t argc = 0;
 	int64_t end = now_ms() + START_MS;
