@@ -11,7 +11,6 @@
 #include "sql_mysql.h"
 
 #include <errmsg.h>
-#include <mysqld_error.h>
 
 enum {
 	FIELD_COUNT = 16,
@@ -188,7 +187,8 @@ static MYSQL_STMT **slot_of(struct ob_mysql_driver *driver, size_t rows, unsigne
 	MYSQL_STMT **slot = rows == 1 ? &driver->one[shape] : &driver->many;
 	bool fits = rows == 1 || (driver->many_rows == rows && driver->many_shape == shape);
 
-	if (*slot && !fits) {
+	/* The library takes its statements off a session that was reset or reconnected. */
+	if (*slot && (!fits || !(*slot)->mysql)) {
 		(void)mysql_stmt_close(*slot);
 		*slot = NULL;
 	}
@@ -283,32 +283,18 @@ static int run_insert(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, unsigned
 	return 0;
 }
 
-/* The server or the library has forgotten the statement: the session was reset or reconnected. */
-static bool is_stale(unsigned code)
-{
-	return code == CR_STMT_CLOSED || code == CR_NO_PREPARE_STMT ||
-	       code == ER_UNKNOWN_STMT_HANDLER;
-}
-
 static int insert_chunk(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
 			unsigned shape, struct outbox_error *err)
 {
 	struct ob_mysql_failure failure = { 0 };
 	MYSQL_STMT *stmt;
+	int r = get_insert(driver, chunk->count, shape, &stmt, err);
 
-	for (int attempt = 0; attempt < 2; attempt++) {
-		int r = get_insert(driver, chunk->count, shape, &stmt, err);
-		if (r < 0)
-			return r;
-		if (run_insert(driver, stmt, shape, chunk, &failure) == 0)
-			break;
-		if (!is_stale(failure.code) || attempt > 0)
-			return ob_mysql_fail(driver, chunk, &failure, err);
-		MYSQL_STMT **slot = slot_of(driver, chunk->count, shape);
-		(void)mysql_stmt_close(*slot);
-		*slot = NULL;
-	}
-	return 0;
+	if (r < 0)
+		return r;
+	if (run_insert(driver, stmt, shape, chunk, &failure) == 0)
+		return 0;
+	return ob_mysql_fail(driver, chunk, &failure, err);
 }
 
 /* ---- several statements ---------------------------------------------- */

@@ -6,8 +6,10 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+enum { COMPANION_COLUMNS = 8 };
+
 /* Columns of the companion tables; of the outbox table the layout knows them. */
-static const char *const companion_columns[OB_TABLE_COUNT][9] = {
+static const char *const companion_columns[OB_TABLE_COUNT][COMPANION_COLUMNS] = {
 	[OB_TABLE_workers] = { "id", "target", "hostname", "pid", "started_at", "heartbeat_until",
 			       "published", "failed" },
 	[OB_TABLE_partitions] = { "target", "partition_no", "lease_owner", "lease_until",
@@ -174,52 +176,55 @@ static int check_column(struct my_store *s, enum ob_column column, const struct 
 	}
 }
 
-/* Read all columns of a table; found_names gets a bit for each of `names` that is there. */
-static int read_columns(struct my_store *s, enum ob_table t, const char *const *names, size_t count,
-			uint64_t *ret_there, struct my_found *found, struct ob_err *err)
+/* What is asked of one table. */
+struct wanted {
+	enum ob_table table;
+	const char *const *names; /* of columns; "" or NULL: none here */
+	size_t count;
+	bool types;     /* look at the types too */
+	uint64_t there; /* bits of the names that were found */
+};
+
+static int read_columns(struct my_store *s, struct wanted *w, struct my_found *found,
+			struct ob_err *err)
 {
 	struct my_query *q;
 	int r = my_prepare(s, MY_column_info, 1, &q, err);
 
-	*ret_there = 0;
 	if (r < 0)
 		return r;
 	my_bind_text(q, "schema", my_schema(s));
-	my_bind_text(q, "table", s->base.layout->table[t]);
+	my_bind_text(q, "table", s->base.layout->table[w->table]);
 	r = my_open(s, q, err);
 	while (r >= 0 && (r = my_step(s, q, err)) > 0) {
-		for (size_t i = 0; i < count && r >= 0; i++) {
-			if (!names[i] || !names[i][0] || !is(my_str(q, 0), names[i]))
+		for (size_t i = 0; i < w->count && r > 0; i++) {
+			if (!w->names[i] || !w->names[i][0] || !is(my_str(q, 0), w->names[i]))
 				continue;
-			*ret_there |= UINT64_C(1) << i;
-			if (t == OB_TABLE_outbox && i < OB_COL_COUNT)
-				r = check_column(s, (enum ob_column)i, q, found, err);
+			w->there |= UINT64_C(1) << i;
+			if (w->types && i < OB_COL_COUNT &&
+			    check_column(s, (enum ob_column)i, q, found, err) < 0)
+				return err->status;
 		}
-		if (r < 0)
-			break;
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
-static int check_table(struct my_store *s, enum ob_table t, const char *const *names, size_t count,
-		       struct my_found *found, struct ob_err *err)
+static int check_table(struct my_store *s, struct wanted *w, struct my_found *found,
+		       struct ob_err *err)
 {
-	struct ob_err later = OB_ERR_INIT;
-	uint64_t there;
-	int r = read_columns(s, t, names, count, &there, found, &later);
+	int r = read_columns(s, w, found, err);
 
 	/* That a column is missing tells more than that another has a wrong type. */
-	for (size_t i = 0; (r == 0 || later.status == OUTBOX_ESCHEMA) && i < count; i++) {
-		if (r == 0 && names[i] && names[i][0] && !(there & (UINT64_C(1) << i)))
+	for (size_t i = 0; r == 0 && i < w->count; i++) {
+		if (w->names[i] && w->names[i][0] && !(w->there & (UINT64_C(1) << i)))
 			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 					  "table '%s' has no column '%s': it is not ours, or the "
 					  "layout is not the one it was made with; correct the "
 					  "layout or choose another table name",
-					  s->base.layout->table[t], names[i]);
+					  s->base.layout->table[w->table], w->names[i]);
 	}
-	if (r < 0)
-		*err = later;
-	return r;
+	w->types = w->table == OB_TABLE_outbox;
+	return r < 0 || !w->types ? r : read_columns(s, w, found, err);
 }
 
 int my_check_columns(struct my_store *s, struct my_found *found, struct ob_err *err)
@@ -233,11 +238,16 @@ int my_check_columns(struct my_store *s, struct my_found *found, struct ob_err *
 		names[c] = layout->column[c];
 	(void)snprintf(held, sizeof(held), "%s_held_key", layout->table[OB_TABLE_outbox]);
 	names[OB_COL_COUNT] = held;
-	if (found->table[OB_TABLE_outbox])
-		r = check_table(s, OB_TABLE_outbox, names, OB_COL_COUNT + 1, found, err);
 	for (int t = 0; t < OB_TABLE_COUNT && r == 0; t++) {
-		if (found->table[t] && t != OB_TABLE_outbox)
-			r = check_table(s, (enum ob_table)t, companion_columns[t], 9, found, err);
+		bool main = t == OB_TABLE_outbox;
+		struct wanted w = {
+			.table = (enum ob_table)t,
+			.names = main ? names : companion_columns[t],
+			.count = main ? OB_COL_COUNT + 1 : COMPANION_COLUMNS,
+		};
+
+		if (found->table[t])
+			r = check_table(s, &w, found, err);
 	}
 	return r;
 }

@@ -62,7 +62,8 @@ struct my_query {
 		my_bool null, error;
 	} cell[MY_COLUMNS_MAX];
 	unsigned column_count;
-	bool open; /* rows are held */
+	bool open;    /* rows are held */
+	bool spoiled; /* it failed: make it anew */
 };
 
 /* ---- making ---------------------------------------------------------- */
@@ -190,12 +191,21 @@ static void clear(struct my_query *query)
 		query->in[i] = (MYSQL_BIND){ .buffer_type = MYSQL_TYPE_NULL };
 }
 
+static void drop_spoiled(struct my_query **slot)
+{
+	if (*slot && (*slot)->spoiled) {
+		my_query_free(*slot);
+		*slot = NULL;
+	}
+}
+
 int my_prepare(struct my_store *s, enum my_id id, size_t count, struct my_query **ret_query,
 	       struct ob_err *err)
 {
 	int size = size_of(list_sizes, count);
 	struct my_query **slot = &s->query[id][size];
 
+	drop_spoiled(slot);
 	if (!*slot) {
 		OB_CLEANUP(ob_buf_done) struct ob_buf text = OB_BUF_INIT(SQL_MAX);
 		int r = ob_sqltmpl_expand(&text, statements[id].tmpl, s->base.layout, '`', NULL,
@@ -236,6 +246,7 @@ int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
 	int size = size_of(lane_sizes, lanes);
 	struct my_query **slot = &s->search[search][size];
 
+	drop_spoiled(slot);
 	if (!*slot) {
 		OB_CLEANUP(ob_buf_done) struct ob_buf text = OB_BUF_INIT(SQL_MAX);
 		int r = add_lanes(s, search, lane_sizes[size], &text, err);
@@ -356,12 +367,23 @@ void my_bind_texts(struct my_query *query, const char *name, const char *const *
 
 /* ---- running --------------------------------------------------------- */
 
+/*
+ * MariaDB sends the columns of a result only once for each statement. When a lock
+ * times out behind them, server and library no longer agree on whether they were
+ * sent, and the next run would wait for ever: a statement that failed is not used again.
+ */
+static int spoil(struct my_store *s, struct my_query *query, struct ob_err *err)
+{
+	query->spoiled = true;
+	return stmt_err(s, query, err);
+}
+
 static int execute(struct my_store *s, struct my_query *query, struct ob_err *err)
 {
 	if (query->place_count && mysql_stmt_bind_param(query->stmt, query->in))
-		return stmt_err(s, query, err);
+		return spoil(s, query, err);
 	if (mysql_stmt_execute(query->stmt) != 0)
-		return stmt_err(s, query, err);
+		return spoil(s, query, err);
 	return 0;
 }
 
@@ -423,7 +445,7 @@ int my_open(struct my_store *s, struct my_query *query, struct ob_err *err)
 		return r;
 	query->open = true;
 	if (mysql_stmt_store_result(query->stmt) != 0)
-		return stmt_err(s, query, err);
+		return spoil(s, query, err);
 	r = bind_result(query, err);
 	if (r == 0 && mysql_stmt_bind_result(query->stmt, query->out))
 		r = stmt_err(s, query, err);
