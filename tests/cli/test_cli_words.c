@@ -105,7 +105,7 @@ OB_TEST_END
 static const char *const names[] = { "init",    "config check", "setup",   "push",       "list",
 				     "show",    "status",       "why",     "retry",      "skip",
 				     "discard", "priority",     "cleanup", "partitions", "backends",
-				     "version", "completion",   "help" };
+				     "version", "completion",   "help",    "work" };
 
 static void check_width(const char *text)
 {
