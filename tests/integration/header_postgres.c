@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The header for PostgreSQL as strict C99 and as C++, and a program that uses only its libraries. */
+/* The header for PostgreSQL as strict C99 and as C++, and a program that uses only its libraries.
+ */
 #include <outbox/postgres.h>
 
 #include <stddef.h>

@@ -253,7 +253,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void pg_server_stop(struct pg_server *s)
 {
 	(void)pg_server_crash(s, false);
-	if (strncmp(s->dir, "/tmp/outbox-pg.", 15) == 0 && !strchr(s->dir, 'X'))
+	if (strncmp(s->dir, "/tmp/outbox-pg.", 15) == 0 && !strstr(s->dir, "XXXXXX"))
 		(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
