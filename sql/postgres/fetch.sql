@@ -3,15 +3,15 @@
 
 -- name: fetch
 -- $1 target, $2 partitions in their order, $3 seq in flight, $4 limit, $5 a partition's share,
--- $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes. First everyone's share, then, of the
--- partitions that had more, what is left of the limit. Each partition reads its ready index in
--- order and stops at its part. What lies far behind the bytes is not sent at all; the exact end is
--- found by the reader, since sizes here are those of compressed values, without their headers. Names
--- with # cannot be columns of a layout.
+-- $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes, $8 how many partitions get one more. First
+-- everyone's share, then, of the partitions that had more, what is left of the limit. Each partition
+-- reads its ready index in order and stops at its part. What lies far behind the bytes is not sent at
+-- all; the exact end is found by the reader, since sizes here are those of compressed values, without
+-- their headers. Names with # cannot be columns of a layout.
 WITH "#lanes" AS MATERIALIZED (
-  SELECT "#p"::smallint AS "#p", "#l" FROM unnest($2::bigint[]) WITH ORDINALITY AS u ("#p", "#l")
+  SELECT "#p"::smallint AS "#p", "#l", $5::bigint + ("#l" <= $8::bigint)::int AS "#n" FROM unnest($2::bigint[]) WITH ORDINALITY AS u ("#p", "#l")
 ), "#one" AS MATERIALIZED (
-  SELECT 1 AS "#round", "#lanes"."#l", "#lanes"."#p", c.* FROM "#lanes" CROSS JOIN LATERAL (
+  SELECT 1 AS "#round", "#lanes".*, c.* FROM "#lanes" CROSS JOIN LATERAL (
     SELECT * FROM (
       (SELECT m.* FROM {outbox} AS m
         WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 0
@@ -22,17 +22,17 @@ WITH "#lanes" AS MATERIALIZED (
                 WHERE h.{target} = $1 AND h.{partition_no} = "#lanes"."#p"
                   AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
                   AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT $5::bigint)
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
       UNION ALL
       (SELECT m.* FROM {outbox} AS m
         WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
           AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
           AND m.{seq} <> ALL ($3::bigint[])
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT $5::bigint)
-    ) AS x ORDER BY {priority} DESC, {seq} LIMIT $5::bigint) AS c
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
+    ) AS x ORDER BY {priority} DESC, {seq} LIMIT "#lanes"."#n") AS c
 ), "#more" AS (
-  SELECT 2 AS "#round", full_lanes."#l", full_lanes."#p", c.*
-    FROM (SELECT "#l", "#p" FROM "#one" GROUP BY "#l", "#p" HAVING count(*) = $5::bigint) AS full_lanes
+  SELECT 2 AS "#round", full_lanes.*, c.*
+    FROM (SELECT "#p", "#l", "#n" FROM "#one" GROUP BY "#p", "#l", "#n" HAVING count(*) = "#n") AS full_lanes
     CROSS JOIN LATERAL (
     SELECT * FROM (
       (SELECT m.* FROM {outbox} AS m
@@ -52,7 +52,7 @@ WITH "#lanes" AS MATERIALIZED (
           AND m.{seq} <> ALL ($3::bigint[])
         ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint)
     ) AS x ORDER BY {priority} DESC, {seq}
-    OFFSET $5::bigint LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)) AS c
+    OFFSET full_lanes."#n" LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)) AS c
    ORDER BY full_lanes."#l", c.{priority} DESC, c.{seq}
    LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)
 )
@@ -73,7 +73,7 @@ WITH "#free" AS MATERIALIZED (
   SELECT m.{seq}, m.{priority},
          coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), 0) + coalesce(octet_length({?headers}m.{headers}::text{/}{!headers}NULL{/}), 0) AS "#size"
     FROM {outbox} AS m
-   WHERE m.{target} = $1 AND m.{status} IN (0, 2) AND m.{available_at} <= (SELECT clock_timestamp())
+   WHERE m.{target} = $1 AND (m.{status} IN (0, 2)) IS TRUE AND m.{available_at} <= (SELECT clock_timestamp())
      AND (m.{locked_until} <= (SELECT clock_timestamp()) OR m.{claim_token} = $2::uuid)
    ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint
      FOR UPDATE SKIP LOCKED

@@ -90,9 +90,10 @@ CREATE UNIQUE INDEX IF NOT EXISTS {name:uniq_id} ON {outbox} ({id}, {target});
 CREATE INDEX IF NOT EXISTS {name:ready} ON {outbox} ({target}, {partition_no}, {priority} DESC, {seq})
   WHERE {status} = 0;
 
--- What a worker without leases reads.
+-- What a worker without leases reads. IS TRUE: no other query may take it for its own, by
+-- statistics that are out of date.
 CREATE INDEX IF NOT EXISTS {name:queue} ON {outbox} ({target}, {priority} DESC, {seq})
-  WHERE {status} IN (0, 2);
+  WHERE ({status} IN (0, 2)) IS TRUE;
 
 -- By key: who holds it, who waits behind.
 CREATE INDEX IF NOT EXISTS {name:keys} ON {outbox} ({target}, {partition_no}, {ordering_key}, {status})

@@ -11,7 +11,8 @@ SELECT partition_no::bigint FROM {partitions}
 
 -- name: publish
 -- Rows that nothing happened to since they were fetched ($1 seq, $2 id, $3 partition), all in
--- one statement behind fence ($4 target, $5 owner, $6 and $7 leases), and the minute's count. One
+-- one statement behind fence ($4 target, $5 owner, $6 and $7 leases), and the minute's count. IS TRUE:
+-- rows are found by their number, whatever other index the statistics speak for. One
 -- that is ours and does not apply divides by zero: that undoes the transaction, and the long way is taken.
 WITH "#ours" AS (
   SELECT partition_no::bigint AS p FROM {partitions}
@@ -22,7 +23,7 @@ WITH "#ours" AS (
 ), "#hit" AS (
   UPDATE {outbox} AS m SET {status} = 1, {published_at} = (SELECT clock_timestamp()), {last_error} = NULL
     FROM "#given" AS g
-   WHERE m.{seq} = g.s AND m.{id} = g.i{?+string_id}::text{/} AND m.{status} = 0 AND m.{locked_until} = 'epoch'
+   WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
   RETURNING 1
 ), "#count" AS (
   SELECT (SELECT count(*) FROM "#hit") AS hits, (SELECT count(*) FROM "#given") AS given
@@ -41,7 +42,7 @@ WITH "#ours" AS (
   SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p) WHERE p IN (SELECT p FROM "#ours")
 ), "#hit" AS (
   DELETE FROM {outbox} AS m USING "#given" AS g
-   WHERE m.{seq} = g.s AND m.{id} = g.i{?+string_id}::text{/} AND m.{status} = 0 AND m.{locked_until} = 'epoch'
+   WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
   RETURNING 1
 ), "#count" AS (
   SELECT (SELECT count(*) FROM "#hit") AS hits, (SELECT count(*) FROM "#given") AS given

@@ -22,6 +22,10 @@ PRAGMA synchronous = FULL;
 -- name: synchronous_normal
 PRAGMA synchronous = NORMAL;
 
+-- name: cache
+-- 16 MB at most: with SQLite's 2 MB a batch of large rows is read and written twice.
+PRAGMA cache_size = -16000;
+
 -- name: data_version
 -- Changes when another connection commits, not when this one does.
 PRAGMA data_version;

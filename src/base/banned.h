@@ -21,7 +21,10 @@
 
 #undef alloca /* a macro of <stdlib.h>, which would be warned about */
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok
-#pragma GCC poison atoi atol atof gmtime localtime ctime asctime strerror rand
+#pragma GCC poison atoi atol atof gmtime localtime ctime asctime strerror
 #pragma GCC poison sleep usleep alloca
+
+/* A name that headers of libraries give to parameters: only calls are refused. */
+extern int rand(void) __attribute__((unavailable("use base/rng.h"))); /* NOLINT */
 
 #endif

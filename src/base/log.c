@@ -122,12 +122,17 @@ static void make_line(struct ob_buf *b, const struct ob_log *log, enum ob_log_le
 	ob_buf_adds(b, log->hook ? "" : "\n");
 }
 
+void ob_log_set_level(struct ob_log *log, enum ob_log_level level)
+{
+	__atomic_store_n(&log->level, level, __ATOMIC_RELAXED);
+}
+
 void ob_log_write(const struct ob_log *log, enum ob_log_level level, const char *msg,
 		  const struct ob_log_kv *kvs, size_t count)
 {
 	struct ob_buf b = OB_BUF_INIT(LINE_MAX_BYTES);
 
-	if (level > log->level)
+	if (level > __atomic_load_n(&log->level, __ATOMIC_RELAXED))
 		return;
 	make_line(&b, log, level, msg, kvs, count);
 	if (b.failed) /* too long: the message alone is better than silence */

@@ -46,6 +46,9 @@ enum { OB_LOG_VALUE_MAX = 4096 };
 void ob_log_write(const struct ob_log *log, enum ob_log_level level, const char *msg,
 		  const struct ob_log_kv *kvs, size_t count);
 
+/* Change the level while other threads write. */
+void ob_log_set_level(struct ob_log *log, enum ob_log_level level);
+
 #define ob_log(log, level, msg, ...) \
 	ob_log_write((log), (level), (msg), (const struct ob_log_kv[]){ __VA_ARGS__ }, \
 		     sizeof((const struct ob_log_kv[]){ __VA_ARGS__ }) / sizeof(struct ob_log_kv))

@@ -33,6 +33,18 @@ static bool parse_int(const struct ob_cmd_opt *opt, const char *text, int64_t *r
 	return true;
 }
 
+static int add_word(struct args *a, const struct ob_cmd_opt *opt, struct ob_cmd_list *list,
+		    const char *text)
+{
+	if (!*text)
+		return ob_cli_usage(a->cli, "--%s: the value is empty", opt->name);
+	if (list->count == OB_CMD_LIST_MAX)
+		return ob_cli_usage(a->cli, "--%s: more than %d of them", opt->name,
+				    OB_CMD_LIST_MAX);
+	list->words[list->count++] = text;
+	return OB_EXIT_OK;
+}
+
 /* Store `text`; the message names the option. */
 static int store_value(struct args *a, const struct ob_cmd_opt *opt, void *base, const char *text)
 {
@@ -63,6 +75,8 @@ static int store_value(struct args *a, const struct ob_cmd_opt *opt, void *base,
 		if (ob_opt_set(duration, field, opt->name, text, &err) == 0)
 			return OB_EXIT_OK;
 		return ob_cli_usage(a->cli, "--%s", err.msg);
+	case OB_CMD_LIST:
+		return add_word(a, opt, field, text);
 	}
 	return OB_EXIT_USAGE;
 }

@@ -21,6 +21,14 @@ enum ob_cmd_type {
 	OB_CMD_TEXT,     /* const char *, the command line's own memory; never empty */
 	OB_CMD_INT,      /* int64_t in min..max */
 	OB_CMD_DURATION, /* int64_t ms in min..max: 250ms, 15s, 5m */
+	OB_CMD_LIST,     /* struct ob_cmd_list; the option may be given several times */
+};
+
+/* Words of the command line, in its order; each as a TEXT. */
+enum { OB_CMD_LIST_MAX = 64 };
+struct ob_cmd_list {
+	const char *words[OB_CMD_LIST_MAX];
+	size_t count;
 };
 
 /* What a shell offers where a value or an operand stands. */

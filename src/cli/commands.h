@@ -9,6 +9,7 @@ extern const struct ob_cmd ob_cmd_backends;
 extern const struct ob_cmd ob_cmd_cleanup;
 extern const struct ob_cmd ob_cmd_completion;
 extern const struct ob_cmd ob_cmd_config_check;
+extern const struct ob_cmd ob_cmd_demo;
 extern const struct ob_cmd ob_cmd_discard;
 extern const struct ob_cmd ob_cmd_help;
 extern const struct ob_cmd ob_cmd_init;
@@ -23,5 +24,6 @@ extern const struct ob_cmd ob_cmd_skip;
 extern const struct ob_cmd ob_cmd_status;
 extern const struct ob_cmd ob_cmd_version;
 extern const struct ob_cmd ob_cmd_why;
+extern const struct ob_cmd ob_cmd_work;
 
 #endif

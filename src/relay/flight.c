@@ -140,14 +140,15 @@ static bool has_key(const struct ob_flight *flight, const struct ob_message *mes
 	case OB_ORDER_PARTITION:
 		return true;
 	case OB_ORDER_NONE:
-		break;
+		/* A sink that keeps order fails what is behind a failure: know who was first. */
+		return flight->conf.pipelined && message->key.p != NULL;
 	}
 	return false;
 }
 
 static bool is_held(const struct ob_flight *flight, const struct ob_flight_key *key)
 {
-	if (OB_IS_MUTANT(IGNORE_HELD))
+	if (OB_IS_MUTANT(IGNORE_HELD) || flight->conf.ordering == OB_ORDER_NONE)
 		return false;
 	return key->held || key->ignore >= flight->generation;
 }

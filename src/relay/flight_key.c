@@ -97,9 +97,16 @@ static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 	}
 }
 
+/* Without order a failure holds nothing; only the sink must have answered all that it failed. */
+static bool may_go_on(const struct ob_flight *flight, const struct ob_flight_key *key)
+{
+	return link_empty(&key->sent) &&
+	       (key->failures == 0 || flight->conf.ordering == OB_ORDER_NONE);
+}
+
 void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
-	if (link_empty(&key->sent) && key->failures == 0) {
+	if (may_go_on(flight, key)) {
 		key->blamed = false;
 		if (key->held) {
 			key->held = false;
@@ -118,6 +125,16 @@ void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 		key_free(flight, key);
 }
 
+static void make_unready(struct ob_flight_key *key)
+{
+	for (struct ob_link *at = key->queue.next; at != &key->queue; at = at->next) {
+		struct ob_entry *entry = entry_of_key(at);
+
+		link_remove(&entry->by_state);
+		entry->ready = false;
+	}
+}
+
 void ob_flight_key_hold(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	if (OB_IS_MUTANT(EARLY_RELEASE))
@@ -125,6 +142,10 @@ void ob_flight_key_hold(struct ob_flight *flight, struct ob_flight_key *key)
 	if (!key->held) {
 		key->held = true;
 		flight->held_keys++;
+	}
+	if (flight->conf.ordering == OB_ORDER_NONE) {
+		make_unready(key);
+		return;
 	}
 	while (!link_empty(&key->queue)) {
 		struct ob_entry *entry = entry_of_key(key->queue.next);

@@ -15,18 +15,22 @@ void ob_flight_to_outcome(struct ob_flight *flight, struct ob_entry *entry,
 	link_append(&flight->outcomes, &entry->by_state);
 }
 
-/* A detached entry, still counted among its key's failures or not, leaves unsettled. */
-static void forget(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
+/* A detached entry leaves unsettled; a row claim is given back. */
+static void leave(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
 {
 	flight->forgotten++;
-	if (flight->conf.claims) {
+	entry->key = NULL;
+	if (flight->conf.claims)
 		ob_flight_to_outcome(flight, entry, OB_OUTCOME_RELEASE, now_us);
-		return;
-	}
+	else
+		ob_flight_free_entry(flight, entry);
+}
 
+static void forget(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
+{
 	struct ob_flight_key *key = entry->key;
 
-	ob_flight_free_entry(flight, entry);
+	leave(flight, entry, now_us);
 	if (key)
 		ob_flight_key_check(flight, key);
 }
@@ -45,8 +49,7 @@ static void blame(struct ob_flight *flight, struct ob_flight_key *key)
 			return;
 		ob_flight_detach(flight, entry);
 		if (follower) {
-			flight->forgotten++;
-			ob_flight_free_entry(flight, entry);
+			leave(flight, entry, entry->since_us);
 			continue;
 		}
 		entry->state = OB_ENTRY_JUDGE;

@@ -205,9 +205,11 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 		view_put(view, &leases[i], deadline_us(leaser, began));
 	view_unlock(leaser, lost > 0 || count > 0);
 	leaser->renew_us = began + leaser->conf.lease_renew_ms * 1000;
+	/* While we hold nothing, the number of partitions may change at any time. */
+	if (count == 0)
+		leaser->seeded = false;
 	if (lost > 0) {
-		/* We were away for long: shares and even the number of partitions may have changed.
-		 */
+		/* We were away for long: shares may have changed. */
 		leaser->balance_us = 0;
 		leaser->seeded = false;
 		if (leaser->conf.log)
@@ -322,6 +324,9 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 
 	struct ob_lease_view *view = view_lock(leaser);
 
+	/* What we know of their number was true before we held one: from now on it stays. */
+	if (view->count == 0 && count > 0)
+		leaser->seeded = false;
 	for (size_t i = 0; i < count; i++)
 		view_put(view, &leases[i], deadline_us(leaser, began));
 	view_unlock(leaser, count > 0);

@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 
-enum { SINK_WAIT_MS = 5 };
+enum {
+	SINK_WAIT_MS = 5,
+	ONCE_STORE_ERRORS = 6, /* failed calls after which a single tick gives up */
+};
 
 /* ---- making ---------------------------------------------------------- */
 
@@ -311,15 +314,17 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 	struct ob_metrics_data data;
 	struct ob_err leave_err = OB_ERR_INIT;
 	struct ob_step step = { .state = OB_WORKER_RUNNING };
-	bool down = false, through = false;
+	bool down = false, through = false, away = false;
 
-	while (step.state == OB_WORKER_RUNNING && !down && !through && !slot->leaser.failed) {
+	while (step.state == OB_WORKER_RUNNING && !down && !through && !away &&
+	       !slot->leaser.failed && atomic_load(&relay->stop) == OB_STOP_NO) {
 		int64_t wake = INT64_MAX;
 		bool leased = ob_relay_step_leaser(slot, &wake);
 
 		ob_worker_step(slot->worker, &step);
 		ob_metrics_read(&slot->metrics, &data);
 		down = data.breaker != OB_BREAKER_CLOSED;
+		away = data.store_errors >= ONCE_STORE_ERRORS;
 		through = !leased && !step.worked && is_through(slot);
 		if (!leased && !step.worked && !through && !down)
 			ob_relay_wait(slot, &step, step.wake_us < wake ? step.wake_us : wake);
@@ -332,9 +337,10 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 		*err = slot->leaser.err;
 		r = err->status;
 	}
-	if (r >= 0 && down)
-		r = ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "relay %s: the sink is down: %s",
-			       relay->conf.relay->name,
+	if (r >= 0 && (down || away))
+		r = ob_err_set(err, down ? OUTBOX_ESINK : OUTBOX_ESTORE, OB_ERR_DOWN,
+			       "relay %s: the %s is down: %s", relay->conf.relay->name,
+			       down ? "sink" : "store",
 			       data.error_count > 0 ? data.errors[data.error_count - 1].text : "");
 	ob_metrics_read(&slot->metrics, &data);
 	return r < 0 ? r : (int)(data.published + data.failed);

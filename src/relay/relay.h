@@ -50,7 +50,8 @@ int ob_relay_join(struct ob_relay *relay, struct ob_err *err);
 
 /*
  * Instead of start: on this thread, join, take what is free, deliver until nothing that is due is
- * left, drain and leave. Returns how many messages were settled in any way, or an error. Another
+ * left, drain and leave. Returns how many messages were settled in any way, or an error: a sink or
+ * a store that is down ends it. So does ob_relay_stop(), which is no error. Another
  * worker's partitions are left alone.
  */
 int ob_relay_once(struct ob_relay *relay, struct ob_err *err);

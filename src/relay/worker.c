@@ -13,14 +13,19 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 {
 	const struct ob_config_relay *relay = worker->conf.relay;
 	bool ordered = (worker->conf.sink->ops->caps & OB_SINK_ORDERED) != 0;
+	enum ob_ordering ordering =
+		ob_worker_claims(worker) ? OB_ORDER_NONE : (enum ob_ordering)relay->ordering;
 	struct ob_flight_conf conf = {
 		.max_messages = BATCHES_IN_MEMORY * relay->batch_size,
 		.max_bytes = BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
-		.ordering = ob_worker_claims(worker) ? OB_ORDER_NONE
-						     : (enum ob_ordering)relay->ordering,
-		/* With hold a refused message must stop those behind it, so none may be under way.
+		.ordering = ordering,
+		/*
+		 * With hold a refused message must stop those behind it, so none may be under
+		 * way. And a sink keeps the order of a key, not that of a partition's keys.
 		 */
-		.pipelined = ordered && relay->on_dead == OB_ON_DEAD_RELEASE,
+		.pipelined = ordered &&
+			     (ordering == OB_ORDER_NONE ||
+			      (ordering == OB_ORDER_KEY && relay->on_dead == OB_ON_DEAD_RELEASE)),
 		.claims = ob_worker_claims(worker),
 	};
 

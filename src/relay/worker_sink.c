@@ -244,12 +244,21 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	return !probe;
 }
 
+/*
+ * What we cannot settle now we had better not send: a takeover would send it again. When
+ * the wait is over and nothing is there to settle, only what is sent can tell.
+ */
+static bool store_is_away(const struct ob_relay_worker *worker)
+{
+	return worker->store_retry_us > 0 && (ob_worker_now(worker) < worker->store_retry_us ||
+					      ob_flight_outcome(&worker->flight));
+}
+
 bool ob_worker_send(struct ob_relay_worker *worker)
 {
 	bool worked = false;
 
-	/* What we cannot settle now we had better not send: a takeover would send it again. */
-	if (worker->stopping != OB_STOP_NO || worker->store_retry_us > 0 || worker->sink_full)
+	if (worker->stopping != OB_STOP_NO || store_is_away(worker) || worker->sink_full)
 		return false;
 	if (!ob_flight_next(&worker->flight, 0) ||
 	    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)

@@ -39,25 +39,36 @@ static void put_digits(char *at, size_t width, unsigned value)
 	}
 }
 
-/* RFC 3339 knows the years 0000 to 9999; a time outside is left out. */
-static void add_time(struct ob_buf *out, struct ob_str name, int64_t us)
+bool ob_line_time(int64_t us, char out[OB_LINE_TIME_SIZE])
 {
-	char text[] = "\"0000-00-00T00:00:00.000000Z\"";
+	static const char shape[OB_LINE_TIME_SIZE] = "0000-00-00T00:00:00.000000Z";
 	int64_t micros = (us % 1000000 + 1000000) % 1000000;
 	time_t seconds = (time_t)(us / 1000000 - (us % 1000000 < 0));
 	struct tm tm;
 
 	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900)
+		return false;
+	memcpy(out, shape, sizeof(shape));
+	put_digits(out, 4, (unsigned)tm.tm_year + 1900);
+	put_digits(out + 5, 2, (unsigned)tm.tm_mon + 1);
+	put_digits(out + 8, 2, (unsigned)tm.tm_mday);
+	put_digits(out + 11, 2, (unsigned)tm.tm_hour);
+	put_digits(out + 14, 2, (unsigned)tm.tm_min);
+	put_digits(out + 17, 2, (unsigned)tm.tm_sec);
+	put_digits(out + 20, 6, (unsigned)micros);
+	return true;
+}
+
+static void add_time(struct ob_buf *out, struct ob_str name, int64_t us)
+{
+	char text[OB_LINE_TIME_SIZE];
+
+	if (!ob_line_time(us, text))
 		return;
-	put_digits(text + 1, 4, (unsigned)tm.tm_year + 1900);
-	put_digits(text + 6, 2, (unsigned)tm.tm_mon + 1);
-	put_digits(text + 9, 2, (unsigned)tm.tm_mday);
-	put_digits(text + 12, 2, (unsigned)tm.tm_hour);
-	put_digits(text + 15, 2, (unsigned)tm.tm_min);
-	put_digits(text + 18, 2, (unsigned)tm.tm_sec);
-	put_digits(text + 21, 6, (unsigned)micros);
 	ob_buf_add(out, name);
+	ob_buf_addc(out, '"');
 	ob_buf_add(out, (struct ob_str){ text, sizeof(text) - 1 });
+	ob_buf_addc(out, '"');
 }
 
 /* Valid JSON as it is, on one line: inside strings a raw line break is not valid. */

@@ -269,7 +269,10 @@ static int memory_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks
 
 static void memory_reset(struct ob_sink *base)
 {
-	((struct memory_sink *)base)->count = 0;
+	struct memory_sink *sink = (struct memory_sink *)base;
+
+	sink->plan->resets += sink->count > 0;
+	sink->count = 0;
 }
 
 static void memory_close(struct ob_sink *base)

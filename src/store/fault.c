@@ -348,6 +348,13 @@ int ob_store_fault_new(struct ob_store *inner, const struct ob_store_fault_plan 
 	return 0;
 }
 
+void ob_store_fault_arm(struct ob_store *store, const struct ob_store_fault_plan *plan)
+{
+	assert(store->ops->open == fault_open);
+	fault_of(store)->plan = *plan;
+	fault_of(store)->count = (struct ob_store_fault_count){ 0 };
+}
+
 struct ob_store_fault_count ob_store_fault_counted(const struct ob_store *store)
 {
 	assert(store->ops->open == fault_open);

@@ -64,6 +64,8 @@ struct ob_store_fault_count {
  */
 int ob_store_fault_new(struct ob_store *inner, const struct ob_store_fault_plan *plan,
 		       struct ob_store **ret_store, struct ob_err *err);
+/* A new plan for a store made by ob_store_fault_new(); counting starts again. */
+void ob_store_fault_arm(struct ob_store *store, const struct ob_store_fault_plan *plan);
 struct ob_store_fault_count ob_store_fault_counted(const struct ob_store *store);
 
 #endif

@@ -197,6 +197,10 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 	int r = mem_enter(store, &db, err);
 	if (r >= 0)
 		r = collect(store, fetch, &found, err);
+#if MEM_STALE_FENCE
+	for (size_t i = 0; r >= 0 && i < db->lease_count && i < 64; i++)
+		mem_of(store)->stale[i] = db->leases[i];
+#endif
 	if (r < 0)
 		return r;
 	struct part *parts = mem_scratch(store, fetch->partition_count, sizeof(*parts));

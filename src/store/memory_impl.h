@@ -10,6 +10,16 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+/*
+ * Deliberate bugs, to prove that the simulator's checker sees them; only test builds with
+ * -DOB_MUTANT=n have one. The numbers are among those of relay/mutants.h.
+ */
+#ifndef OB_MUTANT
+#define OB_MUTANT 0
+#endif
+#define MEM_UNFENCED_SETTLE (OB_MUTANT == 2) /* settle does not look at the lease */
+#define MEM_STALE_FENCE     (OB_MUTANT == 3) /* settle looks at the leases as fetch saw them */
+
 enum mem_index_kind { MEM_BY_ID, MEM_BY_SEQUENCE, MEM_INDEX_COUNT };
 
 struct mem_store;
@@ -83,6 +93,9 @@ struct mem_store {
 	struct ob_arena scratch; /* of the operation that runs */
 	uint64_t own_commits;    /* how many of db->commits are ours */
 	uint64_t seen_commits;   /* how many of others were reported by wake_check */
+#if MEM_STALE_FENCE
+	struct mem_lease stale[64]; /* at the last fetch */
+#endif
 };
 
 static inline struct mem_store *mem_of(struct ob_store *store)

@@ -6,6 +6,7 @@
 /* One settle while it runs. */
 struct settling {
 	struct ob_memdb *db;
+	const struct mem_store *store;
 	const struct ob_settle *settle;
 	int64_t now;
 	bool *lost;    /* of each lease */
@@ -27,6 +28,12 @@ enum verdict { APPLY, LOST, VANISHED };
 static bool lease_is_ours(struct settling *s, const struct ob_lease *lease)
 {
 	const struct mem_lease *held = mem_lease_find(s->db, s->settle->target, lease->partition);
+
+#if MEM_STALE_FENCE
+	held = held && held - s->db->leases < 64 ? &s->store->stale[held - s->db->leases] : NULL;
+#endif
+	if (MEM_UNFENCED_SETTLE)
+		return held != NULL;
 
 	/* Expired is still ours as long as nobody took it: then the epoch would differ. */
 	return held && held->owned && ob_uuid_eq(&held->owner, &s->settle->owner) &&
@@ -208,7 +215,7 @@ int mem_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret
 	       struct ob_settled *ret_settled, struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
-	OB_CLEANUP(settling_done) struct settling s = { .settle = settle };
+	OB_CLEANUP(settling_done) struct settling s = { .store = mem_of(store), .settle = settle };
 
 	int r = mem_enter(store, &db, err);
 	if (r < 0)

@@ -146,10 +146,11 @@ static int look_at_columns(struct pg_store *s, struct pg_found *found, struct ob
 {
 	int at[OB_TABLE_COUNT], count = 0, r = 0;
 
+	for (int t = 0; t < OB_TABLE_COUNT; t++)
+		at[t] = -1;
 	for (int t = 0; t < OB_TABLE_COUNT && r == 0; t++) {
 		struct pg_params p = { 0 };
 
-		at[t] = -1;
 		if (!found->table[t].oid)
 			continue;
 		pg_int(&p, found->table[t].oid);

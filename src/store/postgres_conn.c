@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <poll.h>
 
-enum { OLDEST = 140000, CONNECT_SECONDS = 10, TEXT_MAX_ = 300 };
+enum { OLDEST = 140000, CONNECT_MS = 10000, MESSAGE_MAX = 300 };
 
 /* ---- errors ---------------------------------------------------------- */
 
@@ -78,13 +78,17 @@ static void one_line(const char *text, char *out, size_t size)
 	out[n] = '\0';
 }
 
+/* Every SQLSTATE has a digit; "FATAL" has none. */
 static bool is_state(const char *p)
 {
+	bool digit = false;
+
 	for (int i = 0; i < 5; i++) {
 		if (!isdigit((unsigned char)p[i]) && !(p[i] >= 'A' && p[i] <= 'Z'))
 			return false;
+		digit = digit || isdigit((unsigned char)p[i]);
 	}
-	return p[5] == ':';
+	return digit && p[5] == ':';
 }
 
 /*
@@ -110,7 +114,7 @@ int pg_err(struct pg_store *s, const PGresult *result, const char *doing, struct
 {
 	const char *field = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
 	const char *primary = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-	char state[6] = "", text[TEXT_MAX_];
+	char state[6] = "", text[MESSAGE_MAX];
 
 	if (primary) {
 		(void)snprintf(state, sizeof(state), "%s", field ? field : "");
@@ -234,10 +238,8 @@ int pg_connect(struct pg_store *s, const char *url, PGconn **ret_conn, struct ob
 				 url,
 				 "UTF8",
 				 NULL };
-	int64_t deadline =
-		ob_clock_boot_us(&ob_clock_system) +
-		(s->timeout_ms > CONNECT_SECONDS * 1000 ? s->timeout_ms : CONNECT_SECONDS * 1000) *
-			1000;
+	int64_t wait_ms = s->timeout_ms > CONNECT_MS ? s->timeout_ms : CONNECT_MS;
+	int64_t deadline = ob_clock_boot_us(&ob_clock_system) + wait_ms * 1000;
 	PGconn *conn = PQconnectStartParams(keys, values, 1);
 
 	if (!conn)
@@ -278,20 +280,20 @@ void pg_disconnect(struct pg_store *s)
 
 /* ---- what a new connection must know --------------------------------- */
 
+/*
+ * The system's own schema is searched first where it is not named, so that nobody's function
+ * stands for one of its; temporary tables last. Where the layout names the schema nothing else
+ * is needed.
+ */
 static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 {
 	struct ob_buf path = OB_BUF_INIT(65536);
 
+	ob_buf_adds(&path, "");
 	if (s->search_path) {
 		ob_buf_adds(&path, s->search_path);
-	} else {
-		/* First the system's own names, so that nobody's function stands for one of them.
-		 */
-		ob_buf_adds(&path, "pg_catalog");
-		if (!s->base.layout->schema[0] && own.n > 0) {
-			ob_buf_adds(&path, ", ");
-			ob_buf_add(&path, own);
-		}
+	} else if (!s->base.layout->schema[0] && own.n > 0) {
+		ob_buf_add(&path, own);
 		ob_buf_adds(&path, ", pg_temp");
 	}
 	s->path = ob_buf_take(&path);

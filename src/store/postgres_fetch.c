@@ -175,6 +175,7 @@ static int send_fetch(struct pg_store *s, const struct ob_fetch *fetch, struct o
 	struct ob_pgarray lanes = { 0 }, exclude = { 0 };
 	struct pg_params p = { 0 };
 	int64_t share = (int64_t)(fetch->limit / fetch->partition_count);
+	int64_t rest = (int64_t)(fetch->limit % fetch->partition_count);
 
 	ob_pgarray_begin(&lanes, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
@@ -192,6 +193,7 @@ static int send_fetch(struct pg_store *s, const struct ob_fetch *fetch, struct o
 	pg_int(&p, share > 0 ? share : 1);
 	pg_int(&p, fetch->ordering);
 	pg_int(&p, fetch->max_bytes < INT64_MAX ? (int64_t)fetch->max_bytes : INT64_MAX);
+	pg_int(&p, share > 0 ? rest : 0);
 	int r = pg_begin(s, err);
 	if (r == 0)
 		r = pg_finish(s, pg_add(s, PG_fetch, &p, err), err);

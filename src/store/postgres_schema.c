@@ -74,7 +74,7 @@ static bool is_complete(struct pg_store *s, const struct pg_found *found)
 static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setup_done *done,
 		 struct ob_err *err)
 {
-	struct pg_found found;
+	struct pg_found found = { 0 };
 	int r = pg_add(s, PG_setup_lock, NULL, err);
 
 	if (r == 0)

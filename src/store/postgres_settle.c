@@ -4,9 +4,10 @@
  * The short way is for messages that were all published and were untroubled: one round
  * trip. Everything else looks at its rows first, locked, and takes two.
  */
-#include "base/cleanup.h"
 #include "base/utf8.h"
 #include "store/postgres.h"
+
+#include <stdlib.h>
 
 /* The native code of the statement `publish` when a row does not apply. */
 static const char not_simple[] = "22012";
@@ -30,6 +31,7 @@ struct settling {
 	struct ob_settled done;
 	uint64_t published, failed; /* for the throughput */
 	struct ob_buf text;
+	bool *seen; /* rows of the long way that have an outcome */
 };
 
 /* ---- keys that rows stopped holding ---------------------------------- */
@@ -310,15 +312,14 @@ static void apply(struct settling *g, const struct ob_outcome *outcome, const st
 	}
 }
 
-static void settle_one(struct settling *g, const struct ob_outcome *outcome, const PGresult *rows,
-		       bool *seen)
+static void settle_one(struct settling *g, const struct ob_outcome *outcome, const PGresult *rows)
 {
 	int at = find_row(rows, outcome->message->seq);
 	enum verdict verdict = VANISHED;
 
 	if (!is_ours(g, outcome->message->partition)) {
 		verdict = LOST;
-	} else if (at >= 0 && seen[at]) {
+	} else if (at >= 0 && g->seen[at]) {
 		/* A second outcome of one row finds the first one's work. */
 		verdict = g->settle->token ? LOST : VANISHED;
 	} else if (at >= 0) {
@@ -327,7 +328,7 @@ static void settle_one(struct settling *g, const struct ob_outcome *outcome, con
 		verdict = judge(g, outcome, &row);
 		if (verdict == APPLY)
 			apply(g, outcome, &row);
-		seen[at] = verdict == APPLY;
+		g->seen[at] = verdict == APPLY;
 	}
 	g->done.applied += verdict == APPLY;
 	g->done.lost += verdict == LOST;
@@ -364,14 +365,14 @@ static int decide(struct settling *g, struct ob_err *err)
 {
 	int last = g->s->result_count - 1;
 	const PGresult *rows = g->s->results[last];
-	OB_AUTOFREE bool *seen = calloc((size_t)PQntuples(rows) + 1, sizeof(*seen));
 
-	if (!seen)
+	g->seen = calloc((size_t)PQntuples(rows) + 1, sizeof(*g->seen));
+	if (!g->seen)
 		return pg_oom("settling", err);
 	if (last > 0)
 		read_fence(g, g->s->results[0]);
 	for (size_t i = 0; i < g->settle->outcome_count; i++)
-		settle_one(g, &g->settle->outcomes[i], rows, seen);
+		settle_one(g, &g->settle->outcomes[i], rows);
 	for (int64_t partition = 0; partition < OB_PARTITIONS_MAX; partition++) {
 		if (g->park[partition])
 			ob_pgarray_int(&g->to.park, partition);
@@ -483,7 +484,7 @@ int pg_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_
 	struct settling g = {
 		.s = (struct pg_store *)store,
 		.settle = settle,
-		.text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX),
+		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
 
 	list_leases(&g);
@@ -496,6 +497,7 @@ int pg_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_
 	ob_pgarray_done(&g.partitions);
 	ob_pgarray_done(&g.epochs);
 	ob_buf_done(&g.text);
+	free(g.seen);
 	if (r < 0)
 		return r;
 	tell_lost(&g, ret_lost);

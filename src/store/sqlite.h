@@ -24,6 +24,7 @@
 	X(wal, "switching to WAL") \
 	X(synchronous_full, "setting up the connection") \
 	X(synchronous_normal, "setting up the connection") \
+	X(cache, "setting up the connection") \
 	X(data_version, "looking for news") \
 	X(object, "reading the schema") \
 	X(columns, "reading the schema") \

@@ -265,7 +265,7 @@ static void sort_batch(struct fetching *f)
 /* First everyone's share, then what is left, in the caller's order. */
 static int serve_all(struct fetching *f, struct ob_err *err)
 {
-	uint32_t share = f->limit / (uint32_t)f->lane_count;
+	uint32_t share = f->limit / (uint32_t)f->fetch->partition_count;
 	int r = 0;
 
 	for (size_t i = 0; i < f->lane_count && f->batch->count < f->limit && r == 0; i++)
@@ -278,6 +278,21 @@ static int serve_all(struct fetching *f, struct ob_err *err)
 	if (r == 0 && f->batch->count > first)
 		sort_batch(f);
 	return r;
+}
+
+/* What is out of range holds nothing, and what is named twice is served once. */
+static void make_lanes(struct fetching *f)
+{
+	bool seen[OB_PARTITIONS_MAX] = { false };
+
+	for (size_t i = 0; i < f->fetch->partition_count; i++) {
+		uint32_t partition = f->fetch->partitions[i];
+
+		if (partition >= OB_PARTITIONS_MAX || seen[partition])
+			continue;
+		seen[partition] = true;
+		lane_init(&f->lanes[f->lane_count++], partition);
+	}
 }
 
 int lite_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
@@ -300,13 +315,10 @@ int lite_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_b
 	f.lanes = ob_arena_alloc(&batch->arena, fetch->partition_count * sizeof(*f.lanes));
 	if (!f.lanes)
 		r = lite_oom("fetching", err);
-	for (size_t i = 0; i < fetch->partition_count && r == 0; i++) {
-		/* Out of range holds nothing; twice would be served twice. */
-		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
-			lane_init(&f.lanes[f.lane_count++], fetch->partitions[i]);
-	}
-	if (r == 0 && f.lane_count)
+	if (r == 0) {
+		make_lanes(&f);
 		r = serve_all(&f, err);
+	}
 	r = lite_end_read(s, r, err);
 	if (r < 0)
 		ob_batch_reset(batch);

@@ -9,9 +9,10 @@ struct settling {
 	struct lite_store *s;
 	const struct ob_settle *settle;
 	int64_t now;
-	enum lite_id fast;            /* the statement of the untroubled way */
-	bool ours[OB_PARTITIONS_MAX]; /* partitions whose lease is ours */
-	bool park[OB_PARTITIONS_MAX]; /* partitions in which a row began to hold */
+	enum lite_id fast;                 /* the statement of the untroubled way */
+	bool ours[OB_PARTITIONS_MAX];      /* partitions whose lease is ours, */
+	uint64_t epoch[OB_PARTITIONS_MAX]; /* and with which epoch */
+	bool park[OB_PARTITIONS_MAX];      /* partitions in which a row began to hold */
 	struct lite_freed freed;
 	struct ob_settled done;
 	uint64_t published, failed; /* for the throughput */
@@ -107,8 +108,7 @@ int lite_freed_release(struct lite_store *s, const struct lite_freed *freed, str
 /* ---- the fence ------------------------------------------------------- */
 
 /* Inside the write transaction nobody can take a lease: SQLite has one writer. */
-static int check_lease(struct settling *g, const struct ob_lease *lease, bool *ret_lost,
-		       struct ob_err *err)
+static int check_lease(struct settling *g, const struct ob_lease *lease, struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
 	struct ob_uuid owner;
@@ -126,26 +126,27 @@ static int check_lease(struct settling *g, const struct ob_lease *lease, bool *r
 		    ob_uuid_eq(&owner, &g->settle->owner) &&
 		    (uint64_t)sqlite3_column_int64(stmt, 1) == lease->epoch;
 	lite_reset(g->s, LITE_fence);
-	if (ours && lease->partition < OB_PARTITIONS_MAX)
+	if (ours && lease->partition < OB_PARTITIONS_MAX) {
 		g->ours[lease->partition] = true;
-	*ret_lost = !ours;
+		g->epoch[lease->partition] = lease->epoch;
+	}
 	return 0;
 }
 
-static int fence(struct settling *g, bool *ret_lost, struct ob_err *err)
+static int fence(struct settling *g, struct ob_err *err)
 {
-	const struct ob_settle *settle = g->settle;
 	int r = 0;
 
-	for (size_t i = 0; i < settle->lease_count && r == 0; i++) {
-		bool lost = false;
-
-		if (!settle->token)
-			r = check_lease(g, &settle->leases[i], &lost, err);
-		if (ret_lost)
-			ret_lost[i] = lost;
-	}
+	for (size_t i = 0; !g->settle->token && i < g->settle->lease_count && r == 0; i++)
+		r = check_lease(g, &g->settle->leases[i], err);
 	return r;
+}
+
+static bool is_lost(const struct settling *g, const struct ob_lease *lease)
+{
+	return !g->settle->token &&
+	       (lease->partition >= OB_PARTITIONS_MAX || !g->ours[lease->partition] ||
+		g->epoch[lease->partition] != lease->epoch);
 }
 
 static bool lost_by_lease(const struct settling *g, const struct ob_message *message)
@@ -369,9 +370,9 @@ static int count_minute(struct settling *g, struct ob_err *err)
 	return r < 0 ? r : 0;
 }
 
-static int settle_all(struct settling *g, bool *ret_lost, struct ob_err *err)
+static int settle_all(struct settling *g, struct ob_err *err)
 {
-	int r = fence(g, ret_lost, err);
+	int r = fence(g, err);
 
 	if (r == 0)
 		r = prepare_fast(g, err);
@@ -390,18 +391,20 @@ int lite_settle(struct ob_store *store, const struct ob_settle *settle, bool *re
 		.s = s,
 		.settle = settle,
 		.now = lite_now(s),
-		.text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX),
+		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
 	int r = lite_begin(s, err);
 
 	if (r < 0)
 		return r;
 	lite_freed_init(&g.freed);
-	r = lite_end(s, settle_all(&g, ret_lost, err), err);
+	r = lite_end(s, settle_all(&g, err), err);
 	lite_freed_done(&g.freed);
 	ob_buf_done(&g.text);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; ret_lost && i < settle->lease_count; i++)
+		ret_lost[i] = is_lost(&g, &settle->leases[i]);
 	*ret_settled = g.done;
 	return 0;
 }

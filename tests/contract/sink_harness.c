@@ -3,6 +3,7 @@
 #include "sink_harness.h"
 
 #include "base/cleanup.h"
+#include "config.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -44,6 +45,20 @@ static struct ob_sink *make_stdout(struct sink_env *env)
 	return new_sink(&ob_sink_stdout, NULL, 0);
 }
 
+/* A program that appends the lines it gets to the file. */
+static struct ob_sink *make_exec(struct sink_env *env)
+{
+	const char *handler = getenv("EXEC_HANDLER");
+	char command[1024];
+	struct ob_opt_value option = { "command", command };
+	OB_AUTOCLOSE int fd = open(env->path, O_WRONLY | O_CREAT, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_msg(handler != NULL, "EXEC_HANDLER is not set");
+	(void)snprintf(command, sizeof(command), "'%s' '%s'", handler, env->path);
+	return new_sink(&ob_sink_exec, &option, 1);
+}
+
 static struct ob_sink *make_mem(struct sink_env *env, const struct ob_sink_ops *ops)
 {
 	struct ob_sink *sink = NULL;
@@ -82,13 +97,36 @@ static struct ob_str read_lines(struct sink_env *env)
 	return ob_buf_view(&env->text);
 }
 
+static void clear_lines(struct sink_env *env)
+{
+	ck_assert_int_eq(truncate(env->path, 0), 0);
+}
+
 static const struct sink_kind kinds[] = {
-	{ "file", true, make_file, read_lines },
-	{ "stdout", true, make_stdout, read_lines },
-	{ "memory", false, make_memory, NULL },
-	{ "memory_late", false, make_memory_late, NULL },
-	{ "memory_ordered", false, make_memory_ordered, NULL },
+	{ "file", true, make_file, read_lines, .clear = clear_lines },
+	{ "stdout", true, make_stdout, read_lines, .clear = clear_lines },
+	{ "exec", true, make_exec, read_lines, .clear = clear_lines, .wait_ms = 20 },
+	{ .name = "memory", .make = make_memory },
+	{ .name = "memory_late", .make = make_memory_late },
+	{ .name = "memory_ordered", .make = make_memory_ordered },
 };
+
+static const struct sink_kind *find_kind(const char *name)
+{
+#if HAVE_REDIS
+	if (strcmp(name, sink_kind_redis.name) == 0)
+		return &sink_kind_redis;
+#endif
+#if HAVE_HTTP
+	if (strcmp(name, sink_kind_http.name) == 0)
+		return &sink_kind_http;
+#endif
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	}
+	ck_abort_msg("no sink kind %s", name);
+}
 
 void sink_env_init(struct sink_env *env)
 {
@@ -97,22 +135,22 @@ void sink_env_init(struct sink_env *env)
 	*env = (struct sink_env){ .saved_stdout = -1,
 				  .text = OB_BUF_INIT((size_t)1 << 30),
 				  .arena = OB_ARENA_INIT((size_t)1 << 31) };
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(kinds[i].name, name ? name : "file") == 0)
-			env->kind = &kinds[i];
-	}
-	ck_assert_msg(env->kind != NULL, "no sink kind %s", name);
+	env->kind = find_kind(name ? name : "file");
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)snprintf(env->dir, sizeof(env->dir), "/tmp/outbox-sink-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(env->dir));
 	(void)snprintf(env->path, sizeof(env->path), "%s/out.ndjson", env->dir);
 	ob_memsink_log_init(&env->log, true);
+	if (env->kind->begin)
+		env->kind->begin(env);
 }
 
 void sink_env_done(struct sink_env *env)
 {
 	DIR *dir = opendir(env->dir);
 
+	if (env->kind->end)
+		env->kind->end(env);
 	if (env->saved_stdout >= 0) {
 		(void)dup2(env->saved_stdout, STDOUT_FILENO);
 		(void)close(env->saved_stdout);
@@ -282,6 +320,13 @@ size_t sink_read(struct sink_env *env, struct stored **ret_stored)
 	ob_arena_reset(&env->arena, SIZE_MAX);
 	if (env->kind->read)
 		return sink_parse_lines(&env->arena, env->kind->read(env), ret_stored);
+	if (env->kind->list) {
+		size_t count = env->kind->list(env, ret_stored);
+
+		for (size_t i = 0; i < count; i++)
+			set_number(&(*ret_stored)[i]);
+		return count;
+	}
 
 	struct stored *list = ob_arena_alloc(&env->arena, (env->log.count + 1) * sizeof(*list));
 	ck_assert_ptr_nonnull(list);

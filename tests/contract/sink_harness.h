@@ -11,6 +11,7 @@
 #include "sink/sink.h"
 
 struct sink_env;
+struct stored;
 
 /* A kind of sink. */
 struct sink_kind {
@@ -18,13 +19,24 @@ struct sink_kind {
 	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
 	struct ob_sink *(*make)(struct sink_env *env);
 	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+	/* optional: get the peer ready; all that is stored; and removing it */
+	void (*begin)(struct sink_env *env);
+	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
+	void (*clear)(struct sink_env *env);
+	void (*end)(struct sink_env *env); /* optional: let go of the peer */
+	bool concurrent; /* what is sent at the same time may be stored in any order */
+	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
 };
+
+/* Kinds that need a server, in files of their own. */
+extern const struct sink_kind sink_kind_http, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
 	char dir[64];
 	char path[96];
 	int saved_stdout; /* -1: not redirected */
+	void *peer;       /* the kind's own */
 	struct ob_memsink_log log;
 	struct ob_memsink_plan plan;
 	struct ob_buf text;

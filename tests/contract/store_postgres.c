@@ -34,8 +34,9 @@ static void run(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	ck_assert_int_lt(vsnprintf(sql, sizeof(sql), fmt, ap), (int)sizeof(sql));
+	int n = vsnprintf(sql, sizeof(sql), fmt, ap);
 	va_end(ap);
+	ck_assert_int_lt(n, (int)sizeof(sql));
 	PGresult *result = PQexec(admin, sql);
 	ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK ||
 			      PQresultStatus(result) == PGRES_TUPLES_OK,

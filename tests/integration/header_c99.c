@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers, compiled as strict C99, and a program that uses only the shared libraries. */
+#include <outbox/relay.h>
 #include <outbox/sqlite.h>
 
 #include <stdio.h>
@@ -16,5 +17,8 @@ int main(void)
 	if (strcmp(outbox_version(), OUTBOX_VERSION) != 0 || strlen(outbox_id_new().text) != 36)
 		return 1;
 	outbox_close(NULL);
+	outbox_relay_free(NULL);
+	if (outbox_relay_new(NULL, NULL, &error) != OUTBOX_EINVAL)
+		return 1;
 	return outbox_sqlite_open(NULL, NULL, NULL, &error) == OUTBOX_EINVAL ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers, compiled as C++, and a program that uses only the shared libraries. */
 #define X /* a macro of the user's must not collide with ours */
+#include <outbox/relay.h>
 #include <outbox/sqlite.h>
 
 #include <cstring>
@@ -18,5 +19,7 @@ int main()
 	outbox *ob = NULL;
 	r = outbox_sqlite_open(NULL, NULL, &ob, &error);
 	outbox_close(ob);
+	if (outbox_relay_new(NULL, NULL, &error) != OUTBOX_EINVAL)
+		return 1;
 	return r == OUTBOX_EINVAL && error.index == OUTBOX_NO_INDEX ? 0 : 1;
 }

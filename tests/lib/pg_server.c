@@ -81,6 +81,7 @@ static void become(const struct pg_server *s, const char *const *argv)
 	(void)prctl(PR_SET_PDEATHSIG, SIGQUIT);
 	closefrom(3);
 	(void)unsetenv("LD_PRELOAD");
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): execv() changes none of them */
 	(void)execv(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
 }

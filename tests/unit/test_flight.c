@@ -331,6 +331,39 @@ OB_TEST(a_full_flight_takes_no_more)
 }
 OB_TEST_END
 
+OB_TEST(without_order_the_followers_of_a_failure_are_given_back_unjudged)
+{
+	struct ob_entry *sent[8] = { NULL }, *later[8] = { NULL };
+	uint32_t outcomes[OB_OUTCOME_RELEASE + 1] = { 0 };
+
+	make(true, OB_ORDER_NONE, true);
+	fetch("aaab");
+	ck_assert_str_eq(send_all(sent), "aaab");
+	refuse(sent[0], OB_ERR_RETRY);
+	ck_assert_ptr_eq(ob_flight_judge(&flight), sent[0]);
+	ob_flight_decide(&flight, sent[0], OB_OUTCOME_RETRY, 10, 0);
+
+	/* Nothing is held, but the sink would refuse it until it has answered the others. */
+	ck_assert_uint_eq(fetch("a"), 1);
+	ck_assert_str_eq(send_all(later), "");
+	refuse(sent[1], OB_ERR_RETRY);
+	refuse(sent[2], OB_ERR_RETRY);
+	ck_assert_ptr_null(ob_flight_judge(&flight));
+	ck_assert_str_eq(send_all(later), "a");
+	ob_flight_ok(&flight, later[0], 0);
+	ob_flight_ok(&flight, sent[3], 0);
+
+	for (struct ob_entry *e = ob_flight_outcome(&flight); e;
+	     e = ob_flight_outcome_next(&flight, e))
+		outcomes[e->outcome]++;
+	ck_assert_uint_eq(outcomes[OB_OUTCOME_RETRY], 1);
+	ck_assert_uint_eq(outcomes[OB_OUTCOME_RELEASE], 2);
+	ck_assert_uint_eq(outcomes[OB_OUTCOME_PUBLISHED], 2);
+	settle_all();
+	done();
+}
+OB_TEST_END
+
 OB_SUITE("flight", one_message_of_a_key_is_sent_at_a_time,
 	 a_sink_that_keeps_order_gets_all_of_a_key,
 	 a_failure_drops_the_queue_and_holds_until_it_is_settled,
@@ -342,4 +375,5 @@ OB_SUITE("flight", one_message_of_a_key_is_sent_at_a_time,
 	 a_lost_partition_takes_only_its_own_messages, what_a_row_claim_does_not_send_it_gives_back,
 	 failures_of_an_outage_are_forgotten_and_successes_kept,
 	 with_ordering_partition_a_partition_is_one_key, the_numbers_in_memory_come_in_order,
-	 a_full_flight_takes_no_more)
+	 a_full_flight_takes_no_more,
+	 without_order_the_followers_of_a_failure_are_given_back_unjudged)

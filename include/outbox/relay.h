@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The relay inside your own program: committed messages come to a function of
+ * yours, at least once, in order per key. Link with liboutbox-relay; nothing of this is needed
+ * where `outbox work` delivers.
+ */
+#ifndef OUTBOX_RELAY_H
+#define OUTBOX_RELAY_H
+
+#include <outbox/outbox.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct outbox_relay outbox_relay;
+
+/* One call of a handler; valid until the handler returns. */
+typedef struct outbox_relay_call outbox_relay_call;
+
+/*
+ * A message as it is handed out; valid during the callback. Text is NUL-terminated and may be
+ * NULL where the column may be; payload and headers have a size and no NUL behind them.
+ */
+struct outbox_relay_message {
+	const char *id; /* what to deduplicate on */
+	const char *aggregate_type, *aggregate_id, *event_type;
+	const void *payload; /* NULL: a tombstone */
+	size_t payload_size;
+	const char *headers; /* a JSON object, or NULL */
+	size_t headers_size;
+	const char *correlation_id, *causation_id;
+	const char *key; /* the ordering key, or NULL */
+	const char *target;
+	int64_t sequence_number; /* 0: none */
+	int64_t occurred_at_us, created_at_us;
+	int32_t revision, priority;
+	uint32_t attempts; /* that failed before this one */
+};
+
+enum outbox_relay_result {
+	OUTBOX_RELAY_OK =
+		0, /* done: it will not come again, unless we crash before that is stored */
+	OUTBOX_RELAY_RETRY,  /* failed, try again later: costs an attempt, holds its key */
+	OUTBOX_RELAY_REJECT, /* it can never succeed: dead at once */
+	OUTBOX_RELAY_DOWN,   /* what we need is away: wait for it, costs this message nothing */
+};
+
+/*
+ * Handle one message. Called on the relay's threads: with several workers, several at
+ * a time, but never two of one key. May take its time: leases are renewed meanwhile. Must
+ * not call outbox_relay_free().
+ */
+typedef enum outbox_relay_result outbox_relay_handler(void *arg,
+						      const struct outbox_relay_message *message,
+						      outbox_relay_call *call);
+
+/*
+ * Say why, for people: stored with the message (at most 500 characters, made printable) and shown
+ * by `outbox show`. Without it only a fixed text is stored, so that nothing
+ * confidential gets there by accident.
+ */
+OUTBOX_API void outbox_relay_reason(outbox_relay_call *call, const char *reason);
+/*
+ * Milliseconds until handler_timeout_ms is over: 0 when it is, -1 when there is no limit. Nobody
+ * interrupts a handler; one that is late may still return OUTBOX_RELAY_OK, and it counts.
+ */
+OUTBOX_API int64_t outbox_relay_time_left(const outbox_relay_call *call);
+/*
+ * 1 when the relay was told to stop. A handler may then return RETRY or DOWN early: nothing is
+ * charged, stored or reported, the message comes again with the next start.
+ */
+OUTBOX_API int outbox_relay_stopping(const outbox_relay_call *call);
+
+/* A handler did not return OK; what follows is decided. */
+struct outbox_relay_failure {
+	enum outbox_relay_result result; /* after the classifier */
+	const char *reason;              /* the handler's own, or the fixed text */
+	uint32_t attempt;                /* from 1 */
+	int is_last;                     /* 1: the message is dead now */
+	int timed_out;                   /* 1: the handler was over its time */
+};
+
+struct outbox_relay_metrics {
+	int64_t span_ms; /* the counts below are of this time */
+	uint64_t published, failed, retries, dead, down;
+	uint64_t published_total, failed_total, dead_total;
+	uint64_t in_flight, partitions;
+	int64_t backoff_ms; /* nothing to do: the longest wait between two looks; else 0 */
+	int64_t pending;    /* messages not yet out, delayed ones too; -1: not sampled */
+	int breaker_open;
+};
+
+enum outbox_relay_level {
+	OUTBOX_RELAY_ERROR = 1,
+	OUTBOX_RELAY_WARN,
+	OUTBOX_RELAY_INFO,
+	OUTBOX_RELAY_DEBUG,
+};
+
+enum outbox_relay_ordering {
+	OUTBOX_RELAY_BY_KEY = 0,   /* a failing message holds its key */
+	OUTBOX_RELAY_BY_PARTITION, /* ... its partition */
+	OUTBOX_RELAY_UNORDERED,    /* ... nothing */
+};
+
+/* Flags of the options. */
+#define OUTBOX_RELAY_NO_LEASING       0x1u /* claim rows: no order, any number of workers */
+#define OUTBOX_RELAY_DELETE_PUBLISHED 0x2u /* delete a row that was delivered */
+#define OUTBOX_RELAY_HOLD_DEAD        0x4u /* a dead message holds its key until somebody decides */
+#define OUTBOX_RELAY_SAMPLE_PENDING   0x8u /* count what is pending for each metrics callback */
+
+/* What is left out is zero, and zero means the default. Everything is copied. */
+struct outbox_relay_options {
+	const char *store;             /* required: "sqlite:shop.db" */
+	const char *target;            /* "default" */
+	outbox_relay_handler *handler; /* required */
+	void *arg;                     /* of every callback */
+	/* All of these may be NULL. */
+	void (*on_failure)(void *arg, const struct outbox_relay_message *message,
+			   const struct outbox_relay_failure *failure);
+	/* Turn a result that is not OK into another one. On the handler's thread. */
+	enum outbox_relay_result (*classify)(void *arg, const struct outbox_relay_message *message,
+					     enum outbox_relay_result result, const char *reason);
+	/* A line without a line break, from any thread. NULL: silence. */
+	void (*log)(void *arg, enum outbox_relay_level level, const char *line);
+	/* On the thread that called run or process_once. */
+	void (*metrics)(void *arg, const struct outbox_relay_metrics *metrics);
+	enum outbox_relay_level log_level; /* info */
+	uint32_t metrics_interval_ms;      /* 10000 */
+	uint32_t handler_timeout_ms;       /* no limit */
+	uint32_t workers;                  /* 1 */
+	uint32_t batch_size;               /* 500 */
+	enum outbox_relay_ordering ordering;
+	uint32_t max_attempts;              /* 8 */
+	uint32_t base_delay_ms;             /* 5000 */
+	uint32_t max_backoff_ms;            /* one hour */
+	double multiplier;                  /* 2 */
+	double jitter;                      /* 0.25; negative: none */
+	uint32_t idle_backoff_ms;           /* 1000 */
+	uint32_t shutdown_timeout_ms;       /* 10000 */
+	uint32_t lease_ttl_ms;              /* 15000 */
+	unsigned flags;                     /* OUTBOX_RELAY_NO_LEASING ... */
+	const struct outbox_options *table; /* how the tables look; flags other than the column
+					       types have no meaning here */
+};
+
+/*
+ * Check the options, connect, check the tables. OUTBOX_ECONFIG, OUTBOX_ESCHEMA, OUTBOX_ESTORE
+ * say what is wrong. On success the caller owns *ret_relay.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_relay_new(const struct outbox_relay_options *options,
+						 outbox_relay **ret_relay,
+						 struct outbox_error *err);
+/*
+ * Deliver until outbox_relay_stop(), which gives OUTBOX_OK; anything else says why it ended by
+ * itself. A store that is away is waited for. One run or process_once at a time.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_relay_run(outbox_relay *relay, struct outbox_error *err);
+/*
+ * Deliver what is due now and leave. Returns how many messages were decided (0: there was
+ * nothing to do), or why not: OUTBOX_ESINK when the handler said DOWN, OUTBOX_ESTORE.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_relay_process_once(outbox_relay *relay,
+							  struct outbox_error *err);
+/*
+ * End the run under way, or the next one if none is: what is in the hands of a handler is
+ * waited for (up to shutdown_timeout_ms) and stored, leases are given back. Called again: at once.
+ * From any thread, from a handler, and from a signal handler.
+ */
+OUTBOX_API void outbox_relay_stop(outbox_relay *relay);
+/* NULL is allowed. Nothing may be under way. */
+OUTBOX_API void outbox_relay_free(outbox_relay *relay);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

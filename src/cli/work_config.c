@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* From the command line and the file to the relays that shall run. */
+#include "base/json.h"
+#include "cli/work.h"
+
+enum { YAML_BYTES = 256 * 1024 };
+
+static void fault(struct ob_buf *faults, const char *text)
+{
+	ob_buf_adds(faults, text);
+	ob_buf_addc(faults, '\n');
+}
+
+/* ---- a database alone: its messages go to standard output -------------- */
+
+/* JSON is YAML; only ${...} must not be taken for a variable. */
+static void add_url(struct ob_buf *yaml, const char *url)
+{
+	struct ob_buf safe = OB_BUF_INIT(YAML_BYTES);
+
+	for (const char *p = url; *p; p++)
+		ob_buf_adds(&safe, p[0] == '$' && p[1] == '{' ? "$$" : (char[]){ *p, '\0' });
+	ob_json_add_string(yaml, ob_buf_view(&safe));
+	yaml->failed = yaml->failed || safe.failed;
+	ob_buf_done(&safe);
+}
+
+static int load_url(const struct ob_cli *cli, struct ob_buf *faults, struct ob_config **ret_config)
+{
+	struct ob_buf yaml = OB_BUF_INIT(YAML_BYTES);
+	struct ob_config *config, *file;
+	struct ob_err err = OB_ERR_INIT;
+
+	/* Its message is better than one about a file that is not there. */
+	if (ob_config_of_store(cli->store, &config, &err) < 0) {
+		fault(faults, err.msg);
+		return OB_EXIT_FAILURE;
+	}
+	ob_config_free(config);
+	ob_buf_adds(&yaml, "stores: { main: { url: ");
+	add_url(&yaml, cli->store);
+	ob_buf_adds(&yaml, " } }\nsinks: { out: { type: stdout } }\n");
+	int r = ob_config_parse(ob_buf_view(&yaml), "--store", faults, &config, &err);
+	ob_buf_done(&yaml);
+	if (r < 0)
+		return OB_EXIT_FAILURE;
+	if (cli->config_given) { /* that file's table names, this database */
+		if (ob_config_load(cli->config, faults, &file, &err) < 0) {
+			ob_config_free(config);
+			return OB_EXIT_FAILURE;
+		}
+		config->layout = file->layout;
+		config->writer_flags = file->writer_flags;
+		ob_config_free(file);
+	}
+	*ret_config = config;
+	return OB_EXIT_OK;
+}
+
+static int load_file(const struct ob_cli *cli, struct ob_buf *faults, struct ob_config **ret_config)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	if (!cli->config_given && access(cli->config, F_OK) != 0) {
+		ob_buf_addf(faults,
+			    "no %s here: 'outbox init' writes one, --config names another, "
+			    "--store takes the URL of a database\n",
+			    cli->config);
+		return OB_EXIT_FAILURE;
+	}
+	if (ob_config_load(cli->config, faults, ret_config, &err) < 0) {
+		if (!faults->len)
+			fault(faults, err.msg);
+		return OB_EXIT_FAILURE;
+	}
+	return OB_EXIT_OK;
+}
+
+/* ---- choosing ------------------------------------------------------------ */
+
+static bool is_named(const struct ob_cmd_list *names, const char *name)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		if (strcmp(names->words[i], name) == 0)
+			return true;
+	}
+	return names->count == 0;
+}
+
+static const struct ob_config_relay *find_relay(const struct ob_config *config, const char *name)
+{
+	for (size_t i = 0; i < config->relay_count; i++) {
+		if (strcmp(config->relays[i].name, name) == 0)
+			return &config->relays[i];
+	}
+	return NULL;
+}
+
+static void no_such_relay(const struct ob_cli *cli, const struct ob_config *config,
+			  const char *name, struct ob_buf *faults)
+{
+	ob_buf_addf(faults, "%s has no relay '%s'; it has ", cli->config, name);
+	for (size_t i = 0; i < config->relay_count; i++)
+		ob_buf_addf(faults, "%s%s", i ? ", " : "", config->relays[i].name);
+	ob_buf_adds(faults, config->relay_count ? "\n" : "none\n");
+}
+
+static int choose(const struct ob_cli *cli, const struct ob_work_args *args,
+		  struct ob_work_plan *plan, struct ob_buf *faults)
+{
+	const struct ob_config *config = plan->config;
+	const char *store = cli->store && !strchr(cli->store, ':') ? cli->store : NULL;
+
+	for (size_t i = 0; i < args->relays.count; i++) {
+		if (!find_relay(config, args->relays.words[i])) {
+			no_such_relay(cli, config, args->relays.words[i], faults);
+			return OB_EXIT_FAILURE;
+		}
+	}
+	if (store && !ob_config_find_store(config, store)) {
+		ob_buf_addf(faults, "%s has no store '%s'\n", cli->config, store);
+		return OB_EXIT_FAILURE;
+	}
+	for (size_t i = 0; i < config->relay_count; i++) {
+		const struct ob_config_relay *relay = &config->relays[i];
+
+		if (is_named(&args->relays, relay->name) &&
+		    (!store || strcmp(relay->store->name, store) == 0))
+			plan->relays[plan->count++] = relay;
+	}
+	if (plan->count)
+		return OB_EXIT_OK;
+	if (config->relay_count)
+		ob_buf_addf(faults, "%s: no relay of store '%s' is among those named\n",
+			    cli->config, store ? store : "?");
+	else
+		ob_buf_addf(faults,
+			    "%s has no relay: add 'relays:' with a store and a sink, or one "
+			    "store and one sink\n",
+			    cli->config);
+	return OB_EXIT_FAILURE;
+}
+
+static void apply_options(struct ob_config *config, const struct ob_work_args *args)
+{
+	for (size_t i = 0; i < config->relay_count; i++) {
+		struct ob_config_relay *relay = &config->relays[i];
+
+		if (args->workers)
+			relay->workers = (uint32_t)args->workers;
+		if (args->no_leasing) {
+			relay->leasing.enabled = false;
+			relay->ordering = OB_ORDER_NONE;
+		}
+	}
+}
+
+/* ---- the plan -------------------------------------------------------------- */
+
+struct ob_work_plan *ob_work_plan_ref(struct ob_work_plan *plan)
+{
+	plan->refs++;
+	return plan;
+}
+
+void ob_work_plan_unref(struct ob_work_plan *plan)
+{
+	if (!plan || --plan->refs)
+		return;
+	ob_config_free(plan->config);
+	free(plan->relays);
+	free(plan);
+}
+
+int ob_work_plan_load(const struct ob_cli *cli, const struct ob_work_args *args,
+		      struct ob_buf *faults, struct ob_work_plan **ret_plan)
+{
+	struct ob_work_plan *plan = calloc(1, sizeof(*plan));
+
+	if (!plan) {
+		fault(faults, "out of memory");
+		return OB_EXIT_FAILURE;
+	}
+	plan->refs = 1;
+	int r = cli->store && strchr(cli->store, ':') ? load_url(cli, faults, &plan->config)
+						      : load_file(cli, faults, &plan->config);
+	if (!r) {
+		size_t count = plan->config->relay_count;
+
+		plan->relays = calloc(count ? count : 1, sizeof(struct ob_config_relay *));
+		r = plan->relays ? choose(cli, args, plan, faults) : OB_EXIT_FAILURE;
+	}
+	if (r) {
+		ob_work_plan_unref(plan);
+		return r;
+	}
+	apply_options(plan->config, args);
+	*ret_plan = plan;
+	return OB_EXIT_OK;
+}
+
+bool ob_work_uses_stdout(const struct ob_config_relay *relay)
+{
+	return relay->sink->ops == &ob_sink_stdout;
+}
+
+bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		if (ob_work_uses_stdout(plan->relays[i]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- comparing --------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return ob_str_eq(ob_str(a), ob_str(b));
+}
+
+static bool same_options(const struct ob_opt_value *a, size_t a_count, const struct ob_opt_value *b,
+			 size_t b_count)
+{
+	if (a_count != b_count)
+		return false;
+	for (size_t i = 0; i < a_count; i++) {
+		if (!same_text(a[i].name, b[i].name) || !same_text(a[i].value, b[i].value))
+			return false;
+	}
+	return true;
+}
+
+static bool same_layout(const struct ob_layout *a, const struct ob_layout *b)
+{
+	if (!same_text(a->schema, b->schema) || a->string_id != b->string_id ||
+	    a->binary_payload != b->binary_payload)
+		return false;
+	for (size_t i = 0; i < OB_TABLE_COUNT; i++) {
+		if (!same_text(a->table[i], b->table[i]))
+			return false;
+	}
+	for (size_t i = 0; i < OB_COL_COUNT; i++) {
+		if (!same_text(a->column[i], b->column[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool same_ends(const struct ob_config_relay *a, const struct ob_config_relay *b)
+{
+	const struct ob_store_conf *as = &a->store->conf, *bs = &b->store->conf;
+
+	return same_text(as->url, bs->url) &&
+	       same_options(as->options, as->option_count, bs->options, bs->option_count) &&
+	       same_layout(as->layout, bs->layout) && a->sink->ops == b->sink->ops &&
+	       same_options(a->sink->options, a->sink->option_count, b->sink->options,
+			    b->sink->option_count);
+}
+
+#define SAME(member) (a->member == b->member)
+
+static bool same_delivery(const struct ob_config_relay *a, const struct ob_config_relay *b)
+{
+	return SAME(workers) && SAME(ordering) && SAME(batch_size) && SAME(batch_bytes) &&
+	       SAME(idle_backoff_ms) && SAME(shutdown_timeout_ms) && SAME(after_publish) &&
+	       SAME(on_dead) && SAME(claim_ttl_ms) &&
+	       same_text(a->route.destination, b->route.destination);
+}
+
+/* Both were read from text: what is closer than this was written alike. */
+static bool same_number(double a, double b)
+{
+	double d = a - b;
+
+	return d < 1e-9 && d > -1e-9;
+}
+
+static bool same_policy(const struct ob_config_relay *a, const struct ob_config_relay *b)
+{
+	return SAME(leasing.enabled) && SAME(leasing.lease_ttl_ms) &&
+	       SAME(leasing.lease_renew_ms) && SAME(leasing.heartbeat_ttl_ms) &&
+	       SAME(retry.max_attempts) && SAME(retry.base_delay_ms) &&
+	       SAME(retry.max_backoff_ms) &&
+	       same_number(a->retry.multiplier, b->retry.multiplier) &&
+	       same_number(a->retry.jitter, b->retry.jitter) && SAME(cleanup.published_after_ms) &&
+	       SAME(cleanup.dead_after_ms) && SAME(cleanup.every_ms) && SAME(cleanup.batch);
+}
+
+bool ob_work_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b)
+{
+	return same_text(a->name, b->name) && same_ends(a, b) && same_delivery(a, b) &&
+	       same_policy(a, b);
+}

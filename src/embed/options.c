@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the options to a configuration: written as the file that would say the
+ * same, so that defaults, ranges and messages are those of `outbox work`.
+ */
+#include "base/json.h"
+#include "embed/embed.h"
+
+#include <locale.h>
+#include <stdio.h>
+
+enum { YAML_BYTES = 1 << 16 };
+
+/* As a JSON string, which YAML reads; ${...} is no variable here. */
+static void add_text(struct ob_buf *b, const char *key, const char *text)
+{
+	struct ob_buf safe = OB_BUF_INIT(YAML_BYTES);
+
+	for (const char *p = text; *p; p++) {
+		if (p[0] == '$' && p[1] == '{')
+			ob_buf_addc(&safe, '$');
+		ob_buf_addc(&safe, *p);
+	}
+	ob_buf_addf(b, "%s: ", key);
+	ob_json_add_string(b, ob_buf_view(&safe));
+	b->failed = b->failed || safe.failed;
+	ob_buf_done(&safe);
+}
+
+/* Zero is left out: the default. */
+static void add_number(struct ob_buf *b, const char *key, uint32_t value, const char *unit)
+{
+	if (value)
+		ob_buf_addf(b, ", %s: %u%s", key, value, unit);
+}
+
+static void add_retry(struct ob_buf *b, const struct outbox_relay_options *o)
+{
+	ob_buf_addf(b, ", retry: { jitter: %.6f",
+		    o->jitter < 0   ? 0.0
+		    : o->jitter > 0 ? o->jitter
+				    : 0.25);
+	add_number(b, "max_attempts", o->max_attempts, "");
+	add_number(b, "base_delay", o->base_delay_ms, "ms");
+	add_number(b, "max_backoff", o->max_backoff_ms, "ms");
+	/* A first delay beyond the default of the longest one lifts that too. */
+	if (!o->max_backoff_ms && o->base_delay_ms > 3600000)
+		add_number(b, "max_backoff", o->base_delay_ms, "ms");
+	if (o->multiplier > 0)
+		ob_buf_addf(b, ", multiplier: %.6f", o->multiplier);
+	ob_buf_adds(b, " }");
+}
+
+static void add_leasing(struct ob_buf *b, const struct outbox_relay_options *o)
+{
+	ob_buf_addf(b, ", leasing: { enabled: %s",
+		    o->flags & OUTBOX_RELAY_NO_LEASING ? "false" : "true");
+	add_number(b, "lease_ttl", o->lease_ttl_ms, "ms");
+	add_number(b, "lease_renew", o->lease_ttl_ms / 3, "ms");
+	add_number(b, "heartbeat_ttl", o->lease_ttl_ms, "ms");
+	ob_buf_adds(b, " }");
+}
+
+static void write_yaml(struct ob_buf *b, const struct outbox_relay_options *o)
+{
+	static const char *const orders[] = { "key", "partition", "none" };
+	unsigned order = (unsigned)o->ordering < 3 ? (unsigned)o->ordering : 0;
+
+	ob_buf_adds(b, "stores: { main: { ");
+	add_text(b, "url", o->store);
+	/* The sink is put in its place afterwards. */
+	ob_buf_adds(b, " } }\nsinks: { out: { type: stdout } }\nrelays:\n  - { ");
+	add_text(b, "name", o->target ? o->target : "default");
+	add_number(b, "workers", o->workers, "");
+	add_number(b, "batch_size", o->batch_size, "");
+	add_number(b, "idle_backoff_ms", o->idle_backoff_ms, "");
+	add_number(b, "shutdown_timeout", o->shutdown_timeout_ms, "ms");
+	ob_buf_addf(b, ", ordering: %s",
+		    o->flags & OUTBOX_RELAY_NO_LEASING ? "none" : orders[order]);
+	ob_buf_addf(b, ", after_publish: %s",
+		    o->flags & OUTBOX_RELAY_DELETE_PUBLISHED ? "delete" : "keep");
+	ob_buf_addf(b, ", on_dead: %s", o->flags & OUTBOX_RELAY_HOLD_DEAD ? "hold" : "release");
+	add_leasing(b, o);
+	add_retry(b, o);
+	ob_buf_adds(b, " }\n");
+}
+
+/* The first fault, without the place in a file that nobody has written. */
+static int first_fault(const struct ob_buf *faults, struct ob_err *err)
+{
+	const char *line = ob_buf_str(faults), *what = strstr(line, ": ");
+
+	if (!what)
+		return err->status;
+	what += 2;
+	if (strncmp(what, "relays[0].", 10) == 0)
+		what += 10;
+	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "options: %.*s",
+			  (int)strcspn(what, "\n"), what);
+}
+
+static int set_layout(struct ob_layout *layout, const struct outbox_options *table,
+		      struct ob_err *err)
+{
+	int r = 0;
+
+	if (!table)
+		return 0;
+	if (table->table)
+		r = ob_layout_set_table(layout, table->table, err);
+	for (size_t i = 0; i < table->column_count && r >= 0; i++)
+		r = ob_layout_set_column(layout, table->columns[i].column, table->columns[i].name,
+					 err);
+	layout->string_id = table->flags & OUTBOX_STRING_ID;
+	layout->binary_payload = table->flags & OUTBOX_BINARY_PAYLOAD;
+	return r < 0 ? r : ob_layout_check(layout, err);
+}
+
+static int parse(outbox_relay *relay, const struct outbox_relay_options *options,
+		 struct ob_err *err)
+{
+	struct ob_buf yaml = OB_BUF_INIT(YAML_BYTES), faults = OB_BUF_INIT(YAML_BYTES);
+
+	write_yaml(&yaml, options);
+	int r = yaml.failed ? ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "options: too long")
+			    : ob_config_parse(ob_buf_view(&yaml), "options", &faults,
+					      &relay->config, err);
+	if (r == OUTBOX_ECONFIG && faults.len)
+		r = first_fault(&faults, err);
+	ob_buf_done(&yaml);
+	ob_buf_done(&faults);
+	return r;
+}
+
+/* The application may live in a country that writes 0,25. */
+static int parse_in_c_locale(outbox_relay *relay, const struct outbox_relay_options *options,
+			     struct ob_err *err)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+
+	if (!c)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
+	locale_t before = uselocale(c);
+	int r = parse(relay, options, err);
+	(void)uselocale(before);
+	freelocale(c);
+	return r;
+}
+
+int ob_embed_configure(outbox_relay *relay, const struct outbox_relay_options *options,
+		       struct ob_err *err)
+{
+	if (!options || !options->store || !options->handler)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "options: store and handler are required");
+	relay->options = *options;
+	int r = parse_in_c_locale(relay, options, err);
+	if (r < 0)
+		return r;
+	r = set_layout(&relay->config->layout, options->table, err);
+	relay->sink = (struct ob_config_sink){ .name = "handler", .ops = &relay->ops };
+	relay->config->relays[0].sink = &relay->sink;
+	/* What was copied, and what nobody may look at after the call. */
+	relay->options.store = relay->config->stores[0].conf.url;
+	relay->options.target = relay->config->relays[0].name;
+	relay->options.table = NULL;
+	return r;
+}

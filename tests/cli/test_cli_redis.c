@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* outbox work from SQLite to Redis, as a process, through an outage. */
+#include "background.h"
+#include "redis_server.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum { LONG_MS = 20000 };
+
+static struct background worker;
+static struct redis_server server;
+
+static void prepare_redis(const char *sink_options)
+{
+	static const char *const args[] = { "--appendonly", "yes", "--appendfsync", "always",
+					    NULL };
+	char yaml[512];
+
+	server.args = args;
+	redis_server_start(&server);
+	(void)snprintf(yaml, sizeof(yaml),
+		       "stores: { main: { url: 'sqlite:x.db' } }\n"
+		       "sinks: { out: { type: redis, url: 'redis://127.0.0.1:%d'%s } }\n",
+		       server.port, sink_options);
+	prepare(yaml);
+}
+
+static void finish(void)
+{
+	kill_now(&worker);
+	redis_server_end(&server);
+	end();
+}
+
+/* How many different messages are in the stream; the id is the first field. */
+static size_t count_ids(void)
+{
+	redisReply *entries = redis_ask(&server, "XRANGE", "order", "-", "+", NULL);
+	size_t count = 0;
+
+	for (size_t i = 0; i < entries->elements; i++) {
+		const char *id = entries->element[i]->element[1]->element[1]->str;
+		size_t k = 0;
+
+		while (k < i && strcmp(entries->element[k]->element[1]->element[1]->str, id) != 0)
+			k++;
+		count += k == i;
+	}
+	freeReplyObject(entries);
+	return count;
+}
+
+static void wait_ids(size_t count)
+{
+	int64_t until = now_ms() + LONG_MS;
+
+	while (count_ids() < count) {
+		ck_assert_int_lt(now_ms(), until);
+		(void)poll(NULL, 0, 20);
+	}
+}
+
+OB_TEST(sqlite_to_redis_end_to_end)
+{
+	prepare_redis("");
+	push(200, "default");
+	start(&worker, "work", NULL);
+	wait_ids(200);
+	redis_server_kill(&server);
+	push(50, "default");
+	wait_text(worker.err, "sink is down, waiting for it", LONG_MS);
+	redis_server_restart(&server);
+	wait_ids(250);
+	wait_text(worker.err, "sink is back, going on", LONG_MS);
+	stop(&worker, 0);
+	ck_assert_uint_eq(count_ids(), 250);
+	redisReply *entries = redis_ask(&server, "XRANGE", "order", "-", "+", "COUNT", "1", NULL);
+	const redisReply *fields = entries->element[0]->element[1];
+	ck_assert_str_eq(fields->element[fields->elements - 2]->str, "payload");
+	ck_assert_int_eq(strncmp(fields->element[fields->elements - 1]->str, "{\"n\":", 5), 0);
+	freeReplyObject(entries);
+	expect_in_output("0     0        250\n", "--store", "sqlite:x.db", "status", NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_wrong_password_stops_no_message)
+{
+	prepare_redis(", password: 'wrong'");
+	redis_do(&server, "CONFIG", "SET", "requirepass", "right", NULL);
+	push(5, "default");
+	start(&worker, "work", NULL);
+	wait_text(worker.err, "check username and password", LONG_MS);
+	redis_do(&server, "CONFIG", "SET", "requirepass", "wrong", NULL);
+	wait_ids(5);
+	stop(&worker, 0);
+	expect_in_output("0     0          5\n", "--store", "sqlite:x.db", "status", NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_SUITE("redis, end to end", sqlite_to_redis_end_to_end, a_wrong_password_stops_no_message)

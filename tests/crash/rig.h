@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A database, a file, a shop that writes and real `outbox work` processes that
+ * may die: what the crash tests share. The test that fails says which rig it was.
+ */
+#ifndef OB_TESTS_CRASH_RIG_H
+#define OB_TESTS_CRASH_RIG_H
+
+#include "cli/child.h"
+#include "cli/orders.h"
+#include "store/store.h"
+
+#include "run.h"
+#include "suite.h"
+
+enum {
+	RIG_CUSTOMERS = 20,
+	RIG_BATCH = 20,
+	RIG_IN_FLIGHT = 3 * RIG_BATCH, /* of a worker: settled, sent, fetched ahead */
+	RIG_LEASE_MS = 1000,
+	RIG_PARTITIONS = 16,
+};
+
+struct rig {
+	char name[64]; /* in messages */
+	char dir[64], database[96], events[96], url[128];
+	char older[128]; /* a file of events that was moved away, or "" */
+	struct ob_store *store;
+	struct ob_orders *orders;
+	uint32_t crashes; /* kills and pauses so far: each may repeat what was in flight */
+};
+
+/* Set up; nothing runs yet. */
+void rig_init(struct rig *rig, const char *name, uint64_t seed);
+void rig_done(struct rig *rig);
+
+/* A worker with that fault ("name:n:action"; NULL: none) and its log in the rig's directory. */
+void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
+/* `outbox partitions resize COUNT`, its output in resize.log. */
+void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count);
+/* One transaction of the shop. */
+void rig_write(struct rig *rig);
+/* The same; false when the database did not let it. */
+bool rig_try_write(struct rig *rig);
+/* Rows of that target that are not published. */
+uint64_t rig_waiting(struct rig *rig);
+uint64_t rig_count(struct rig *rig, enum ob_view view);
+/* Partitions that are leased by the worker of that process; 0: by anybody. */
+uint32_t rig_leased(struct rig *rig, pid_t pid);
+/* Lines in the file. */
+size_t rig_lines(const struct rig *rig);
+/* Everything that says anything about the delivery of every row, as one text; the caller frees. */
+char *rig_rows(const struct rig *rig);
+/* Does somebody hold SQLite's write lock, for longer than a moment? */
+bool rig_locked(const struct rig *rig);
+/* Of all rows together. */
+unsigned long rig_attempts(const struct rig *rig);
+/* The log's text; the caller frees. */
+char *rig_log(const struct rig *rig, const char *log);
+/* Demand that it says so within that time. */
+void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms);
+
+/* Demand all promises, and no more duplicates than `crashes` allow. */
+void rig_audit(struct rig *rig);
+
+int64_t rig_now_ms(void);
+/* A moment for others; not to be relied on. */
+void rig_breathe(void);
+/* Demand a condition within so many ms, by the test's own name for it. */
+#define rig_until(rig, condition, timeout_ms) \
+	do { \
+		int64_t until_end_ = rig_now_ms() + (timeout_ms); \
+		while (!(condition)) { \
+			ck_assert_msg(rig_now_ms() < until_end_, "%s: not within %d ms: %s", \
+				      (rig)->name, (int)(timeout_ms), #condition); \
+			rig_breathe(); \
+		} \
+	} while (0)
+
+#endif

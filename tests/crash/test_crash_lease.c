@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Who takes over, how fast, and what a worker may do that comes back after it lost its lease. */
+#include "rig.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+enum { SOON_MS = 15000, WRITES = 60 };
+
+static struct rig rig;
+static struct ob_child first, second;
+
+static void write_some(int count)
+{
+	for (int i = 0; i < count; i++)
+		rig_write(&rig);
+}
+
+static void stop(struct ob_child *child)
+{
+	ob_child_signal(child, SIGTERM);
+	ck_assert_msg(ob_child_wait_end(child, SOON_MS), "%s: it does not stop", rig.name);
+	ck_assert_int_eq(child->code, 0);
+}
+
+/* ---- back from a pause ------------------------------------------------- */
+
+/*
+ * A worker that stopped itself at that point. All its threads stop with it, and one that
+ * renews leases may hold the write lock just then: nobody could take over from that
+ * one, so it is another story, and we try again.
+ */
+static void start_paused(const char *fault)
+{
+	for (int tries = 1;; tries++) {
+		rig_init(&rig, fault, 7);
+		rig_start(&rig, &first, fault, "first.log");
+		rig_until(&rig, rig_leased(&rig, first.pid) == RIG_PARTITIONS, SOON_MS);
+		for (int i = 0; i < WRITES && rig_try_write(&rig); i++)
+			;
+		ck_assert_msg(ob_child_wait_stop(&first, SOON_MS), "%s never fired", fault);
+		if (!rig_locked(&rig))
+			return;
+		ck_assert_msg(tries < 5, "%s: it always stops with the lock in its hands", fault);
+		ob_child_signal(&first, SIGKILL);
+		ck_assert(ob_child_wait_end(&first, SOON_MS));
+		rig_done(&rig);
+	}
+}
+
+/*
+ * It stops itself at that point, with messages in its hands; another delivers
+ * everything; then it goes on. What it does then must leave no trace in the rows.
+ */
+static void pause_at(const char *fault, const char *says)
+{
+	start_paused(fault);
+	rig.crashes++;
+	rig_start(&rig, &second, NULL, "second.log");
+	write_some(WRITES);
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_STOPPED);
+
+	char *before = rig_rows(&rig);
+	ob_child_signal(&first, SIGCONT);
+	rig_expect_log(&rig, "first.log", says, SOON_MS);
+	stop(&first);
+	char *after = rig_rows(&rig);
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+
+	write_some(WRITES);
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	stop(&second);
+	rig_audit(&rig);
+	rig_done(&rig);
+}
+
+OB_TEST(a_worker_paused_before_it_sends_changes_nothing_when_it_resumes)
+{
+	pause_at("fetch.after:1:stop", "leases lost");
+}
+OB_TEST_END
+
+OB_TEST(a_worker_paused_between_two_sends_changes_nothing_when_it_resumes)
+{
+	pause_at("send.after:3:stop", "leases lost");
+}
+OB_TEST_END
+
+OB_TEST(a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes)
+{
+	pause_at("poll.after:2:stop", "leases lost");
+}
+OB_TEST_END
+
+OB_TEST(a_worker_paused_before_its_settle_changes_nothing_when_it_resumes)
+{
+	pause_at("settle.before:2:stop", "its results are discarded");
+}
+OB_TEST_END
+
+/* ---- how fast ----------------------------------------------------------- */
+
+static void two_workers(const char *name)
+{
+	rig_init(&rig, name, 1);
+	rig_start(&rig, &first, NULL, "first.log");
+	rig_start(&rig, &second, NULL, "second.log");
+	rig_until(&rig,
+		  rig_leased(&rig, first.pid) == RIG_PARTITIONS / 2 &&
+			  rig_leased(&rig, second.pid) == RIG_PARTITIONS / 2,
+		  SOON_MS);
+	write_some(WRITES);
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+}
+
+/* How long until the other has everything, and what was written meanwhile is out. */
+static int takeover_ms(int64_t since_ms)
+{
+	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+
+	int took_ms = (int)(rig_now_ms() - since_ms);
+
+	stop(&second);
+	rig_audit(&rig);
+	rig_done(&rig);
+	return took_ms;
+}
+
+static int takeover_after_kill_ms(void)
+{
+	two_workers("kill");
+	ob_child_signal(&first, SIGKILL);
+	ck_assert(ob_child_wait_end(&first, SOON_MS));
+	int64_t since_ms = rig_now_ms();
+	rig.crashes++;
+	write_some(WRITES / 2);
+	return takeover_ms(since_ms);
+}
+
+static int takeover_after_stop_ms(void)
+{
+	two_workers("stop");
+	write_some(WRITES / 2);
+	stop(&first);
+	return takeover_ms(rig_now_ms());
+}
+
+/* A machine that is busy with something else may be slow, but not three times in a row. */
+static void within(int (*measure)(void), int limit_ms)
+{
+	int took_ms = measure();
+
+	for (int more = 2; more > 0 && took_ms > limit_ms; more--)
+		took_ms = measure();
+	ck_assert_msg(took_ms <= limit_ms, "it took %d ms, allowed are %d", took_ms, limit_ms);
+}
+
+OB_TEST(after_a_kill_the_other_takes_over_within_the_lease_and_a_second)
+{
+	within(takeover_after_kill_ms, RIG_LEASE_MS + 1000);
+}
+OB_TEST_END
+
+OB_TEST(after_a_stop_the_other_takes_over_within_half_a_second)
+{
+	within(takeover_after_stop_ms, 500);
+}
+OB_TEST_END
+
+/* ---- another number of partitions ---------------------------------------- */
+
+OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
+{
+	static const struct {
+		const char *text;
+		uint32_t count;
+	} sizes[] = { { "5", 5 }, { "64", 64 }, { "16", 16 } };
+	struct ob_child resize;
+
+	two_workers("resize");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		rig_start_resize(&rig, &resize, sizes[i].text);
+		while (ob_child_look(&resize) != OB_CHILD_ENDED) {
+			rig_write(&rig);
+			rig_breathe(); /* leases of a second need a turn at the lock */
+		}
+		ck_assert_int_eq(resize.code, 0);
+		/* and they share again */
+		rig_until(&rig,
+			  rig_leased(&rig, 0) == sizes[i].count &&
+				  rig_leased(&rig, first.pid) >= sizes[i].count / 2 &&
+				  rig_leased(&rig, second.pid) >= sizes[i].count / 2,
+			  SOON_MS);
+	}
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	stop(&first);
+	stop(&second);
+	rig_audit(&rig); /* nothing crashed: no message may have come twice */
+	rig_done(&rig);
+}
+OB_TEST_END
+
+/* ---- a sink that is away ------------------------------------------------ */
+
+static void allow_files(const struct ob_child *child, rlim_t soft)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(prlimit(child->pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = soft ? soft : limit.rlim_max;
+	ck_assert_int_eq(prlimit(child->pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/*
+ * The file is moved away, as a log rotation does, and the process may open no other: the
+ * sink is down. Everything that was already open, the database, still works.
+ */
+OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
+{
+	char moved[128];
+	int64_t end_ms;
+
+	rig_init(&rig, "down", 3);
+	(void)snprintf(moved, sizeof(moved), "%s/moved.ndjson", rig.dir);
+	rig_start(&rig, &first, NULL, "first.log");
+	write_some(WRITES);
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	uint64_t published = rig_count(&rig, OB_VIEW_PUBLISHED);
+	unsigned long attempts = rig_attempts(&rig);
+	allow_files(&first, 3);
+	ck_assert_int_eq(rename(rig.events, moved), 0);
+
+	end_ms = rig_now_ms() + 4000;
+	write_some(WRITES);
+	rig_expect_log(&rig, "first.log", "sink is down", SOON_MS);
+	while (rig_now_ms() < end_ms)
+		rig_breathe();
+	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_RUNS);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), published);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PENDING), rig_waiting(&rig));
+	ck_assert_uint_gt(rig_waiting(&rig), 0);
+	ck_assert_uint_eq(rig_attempts(&rig), attempts);
+
+	allow_files(&first, 0);
+	rig_until(&rig, rig_waiting(&rig) == 0, 2000);
+	stop(&first);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 0);
+	(void)snprintf(rig.older, sizeof(rig.older), "%s", moved);
+	rig_audit(&rig);
+	rig_done(&rig);
+}
+OB_TEST_END
+
+OB_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
+	 a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
+	 a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
+	 a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	 a_resize_under_load_strands_reorders_and_repeats_nothing,
+	 after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
+	 after_a_stop_the_other_takes_over_within_half_a_second,
+	 a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of the SQLite store: making and checking them, their layouts, indexes and partitions.
+ */
+#include "store_sqlite_fixture.h"
+
+/* ---- making ---------------------------------------------------------- */
+
+static void setup_a(void)
+{
+	const struct ob_setup wish = { .partition_count = 8 };
+	struct ob_store *store = NULL;
+	struct ob_setup_done done = { 9, 9 };
+
+	/* All of them begin while there is nothing. */
+	if (try_open(file("a.db"), NULL, &store) < 0 ||
+	    ob_store_setup(store, &wish, &done, &err) < 0) {
+		(void)fprintf(stderr, "# %s\n", err.msg);
+		_exit(3);
+	}
+	if (done.from_version == 0)
+		sql_on("made.db",
+		       "PRAGMA busy_timeout = 9000; CREATE TABLE IF NOT EXISTS t (x); "
+		       "INSERT INTO t VALUES (1)");
+	ob_store_free(store);
+}
+
+OB_TEST(several_processes_set_up_at_once_and_one_makes_the_tables)
+{
+	pid_t pids[4];
+
+	(void)file("a.db");
+	for (int i = 0; i < 4; i++)
+		pids[i] = in_child(setup_a);
+	for (int i = 0; i < 4; i++)
+		wait_child(pids[i]);
+	ck_assert_int_eq(number_on("made.db", "SELECT count(*) FROM t"), 1);
+	struct ob_store *store = open_store("a.db", NULL);
+	ok(ob_store_check(store, &err));
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(the_printed_sql_makes_what_setup_makes)
+{
+	const struct ob_setup wish = { .partition_count = 5 };
+	struct ob_buf out = OB_BUF_INIT(1 << 20);
+	const char *schema = "SELECT count(*) FROM sqlite_schema";
+
+	ok(ob_store_setup_sql(&ob_store_sqlite, NULL, &wish, &out, &err));
+	sql_on("a.db", ob_buf_str(&out));
+	struct ob_store *store = open_store("a.db", NULL);
+	ok(ob_store_check(store, &err));
+	ok(setup(store));
+	ob_store_free(store);
+	ck_assert_int_eq(number_on("a.db",
+				   "SELECT value FROM outbox_meta WHERE name = "
+				   "'partition_count'"),
+			 5);
+	ob_store_free(new_store("b.db", NULL));
+	ck_assert_int_eq(number_on("a.db", schema), number_on("b.db", schema));
+	ob_buf_done(&out);
+}
+OB_TEST_END
+
+/* ---- what is not ours ------------------------------------------------ */
+
+/* Neither setup nor check accept it, both say this, and nothing is changed. */
+static void expect_foreign(const char *create, const char *says)
+{
+	sql_on("a.db", create);
+	int64_t before = number_on("a.db", "SELECT sum(length(sql)) FROM sqlite_schema");
+	struct ob_store *store = open_store("a.db", NULL);
+
+	fails(setup(store), OUTBOX_ESCHEMA, OB_ERR_FATAL, says);
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, says);
+	ob_store_free(store);
+	ck_assert_int_eq(number_on("a.db", "SELECT sum(length(sql)) FROM sqlite_schema"), before);
+}
+
+OB_TEST(a_foreign_table_is_refused_and_its_missing_column_named)
+{
+	expect_foreign("CREATE TABLE outbox (seq INTEGER PRIMARY KEY, id BLOB, subject TEXT)",
+		       "table 'outbox' has no column 'aggregate_type'");
+}
+OB_TEST_END
+
+OB_TEST(a_foreign_companion_is_refused)
+{
+	expect_foreign("CREATE TABLE outbox_workers (id BLOB, name TEXT)",
+		       "table 'outbox_workers' has no column 'target'");
+}
+OB_TEST_END
+
+OB_TEST(a_view_under_our_name_is_refused)
+{
+	expect_foreign("CREATE VIEW outbox AS SELECT 1", "is no table");
+}
+OB_TEST_END
+
+OB_TEST(a_foreign_meta_table_is_refused)
+{
+	expect_foreign("CREATE TABLE outbox_meta (name TEXT, value INTEGER)",
+		       "not made by `outbox setup`");
+}
+OB_TEST_END
+
+OB_TEST(a_newer_schema_asks_for_a_newer_program)
+{
+	ob_store_free(new_store("a.db", NULL));
+	expect_foreign("UPDATE outbox_meta SET value = 2 WHERE name = 'schema_version'",
+		       "made by a newer outbox; upgrade this program");
+}
+OB_TEST_END
+
+OB_TEST(an_older_schema_asks_for_setup)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+
+	sql_on("a.db", "UPDATE outbox_meta SET value = 0 WHERE name = 'schema_version'");
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, "run `outbox setup`");
+	fails(setup(store), OUTBOX_ESCHEMA, OB_ERR_FATAL, "no way to upgrade");
+	ob_store_free(store);
+}
+OB_TEST_END
+
+/* ---- what the promises rest on --------------------------------------- */
+
+OB_TEST(a_missing_index_or_companion_is_found_and_repaired)
+{
+	static const char *const parts[] = { "INDEX outbox_ready", "INDEX outbox_finished",
+					     "TABLE outbox_throughput", "TABLE outbox_workers" };
+	struct ob_store *store = new_store("a.db", NULL);
+	char drop[64];
+
+	put(store, "1", 3);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		(void)snprintf(drop, sizeof(drop), "DROP %s", parts[i]);
+		sql_on("a.db", drop);
+		fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, "is missing");
+		ok(setup(store));
+		ok(ob_store_check(store, &err));
+	}
+	ck_assert_int_eq(number_on("a.db", "SELECT count(*) FROM outbox"), 3);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+/* Make the tables with a part of their SQL replaced. */
+static void make_altered(const char *from, const char *to)
+{
+	const struct ob_setup wish = { .partition_count = 4 };
+	struct ob_buf out = OB_BUF_INIT(1 << 20), altered = OB_BUF_INIT(1 << 20);
+
+	ok(ob_store_setup_sql(&ob_store_sqlite, NULL, &wish, &out, &err));
+	const char *at = strstr(ob_buf_str(&out), from);
+	ck_assert_ptr_nonnull(at);
+	ob_buf_add(&altered, (struct ob_str){ out.data, (size_t)(at - out.data) });
+	ob_buf_adds(&altered, to);
+	ob_buf_adds(&altered, at + strlen(from));
+	sql_on("a.db", ob_buf_str(&altered));
+	ob_buf_done(&out);
+	ob_buf_done(&altered);
+}
+
+static void expect_check(const char *says)
+{
+	struct ob_store *store = open_store("a.db", NULL);
+
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, says);
+	ob_store_free(store);
+}
+
+OB_TEST(a_table_without_autoincrement_is_found)
+{
+	make_altered("PRIMARY KEY AUTOINCREMENT", "PRIMARY KEY");
+	expect_check("AUTOINCREMENT");
+}
+OB_TEST_END
+
+OB_TEST(a_partition_that_is_not_computed_is_found)
+{
+	/* The expression becomes the default of another column. */
+	make_altered("ADD COLUMN \"partition_no\" INTEGER AS (",
+		     "ADD COLUMN \"partition_no\" INTEGER DEFAULT 0;"
+		     "ALTER TABLE outbox ADD COLUMN other INTEGER AS (");
+	expect_check("is not generated");
+}
+OB_TEST_END
+
+OB_TEST(a_layout_that_does_not_fit_is_found)
+{
+	struct ob_layout layout;
+	struct ob_store *store;
+
+	ob_store_free(new_store("a.db", NULL));
+	ob_layout_default(&layout);
+	layout.string_id = true;
+	store = open_store("a.db", &layout);
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, "'id' is BLOB");
+	ob_store_free(store);
+	ob_layout_default(&layout);
+	layout.binary_payload = true;
+	store = open_store("a.db", &layout);
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, "'payload' is TEXT");
+	ob_store_free(store);
+	ob_layout_default(&layout);
+	ok(ob_layout_set_column(&layout, "event_type", "kind", &err));
+	store = open_store("a.db", &layout);
+	fails(ob_store_check(store, &err), OUTBOX_ESCHEMA, OB_ERR_FATAL, "no column 'kind'");
+	ob_store_free(store);
+	ok(ob_layout_set_table(&layout, "shop.outbox", &err));
+	fails(try_open(file("a.db"), &layout, &store), OUTBOX_ECONFIG, OB_ERR_FATAL,
+	      "SQLite has no schemas");
+}
+OB_TEST_END
+
+/* ---- layouts --------------------------------------------------------- */
+
+/* Every statement of ours fits this database; what is planned badly is named. */
+static void expect_good_plans(struct ob_store *store)
+{
+	struct ob_buf explain = OB_BUF_INIT(1 << 16);
+
+	for (int id = 0; id < LITE_COUNT; id++) {
+		sqlite3_stmt *stmt, *plan;
+
+		ok(lite_prepare(lite(store), (enum lite_id)id, &stmt, &err));
+		ob_buf_clear(&explain);
+		ob_buf_addf(&explain, "EXPLAIN QUERY PLAN %s", sqlite3_sql(stmt));
+		if (sqlite3_prepare_v2(lite(store)->db, ob_buf_str(&explain), -1, &plan, NULL) !=
+		    SQLITE_OK)
+			continue; /* BEGIN, PRAGMA */
+		while (sqlite3_step(plan) == SQLITE_ROW) {
+			const char *detail = (const char *)sqlite3_column_text(plan, 3);
+			const char *name = store->layout->table[OB_TABLE_outbox];
+			char scan[80];
+
+			(void)snprintf(scan, sizeof(scan), "SCAN %s", name);
+			bool table = strcmp(detail, "SCAN m") == 0 ||
+				     strcmp(detail, "SCAN h") == 0 || strcmp(detail, scan) == 0;
+			ck_assert_msg(!table, "%s: %s", sqlite3_sql(stmt), detail);
+		}
+		(void)sqlite3_finalize(plan);
+	}
+	ob_buf_done(&explain);
+}
+
+/* Once around: push, fetch, fail, retry, publish, look, clean, resize. */
+static void once_around(struct ob_store *store)
+{
+	const struct ob_operate retry = { .verb = OB_VERB_RETRY };
+	const struct ob_cleanup all = { .published_ms = 0, .dead_ms = 0, .limit = 99 };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	uint64_t changed, refused;
+	struct ob_stats *stats;
+	struct ob_batch batch;
+	int64_t now;
+	size_t count;
+
+	ob_batch_init(&batch);
+	put(store, "1", 3);
+	ck_assert_uint_eq(fetch(store, &batch), 3);
+	ck_assert(ob_str_eq(batch.messages[0].event_type, OB_STR("OrderPlaced")));
+	ck_assert_int_eq(batch.messages[0].revision, 1);
+	ck_assert_int_gt(batch.messages[0].occurred_at_us, 0);
+	batch.count = 1;
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_DEAD), 1);
+	ok(ob_store_operate(store, &retry, &changed, &refused, &err));
+	ck_assert_uint_eq(changed, 1);
+	ck_assert_uint_eq(refused, 2);
+	ck_assert_uint_eq(fetch(store, &batch), 3);
+	batch.count = 1;
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_RETRY), 1);
+	ok(ob_store_stats(store, "default", &arena, &stats, &count, &now, &err));
+	ck_assert_uint_eq(stats[0].count[OB_VIEW_FAILED], 1);
+	ck_assert_uint_eq(stats[0].count[OB_VIEW_PARKED], 2);
+	const struct ob_filter by_id = { .id = &batch.messages[0].id };
+	struct ob_batch found;
+	ob_batch_init(&found);
+	ok(ob_store_list(store, &by_id, &found, &now, &err));
+	ck_assert_uint_eq(found.count, 1);
+	ck_assert(ob_str_eq(found.messages[0].last_error, OB_STR("why")));
+	ob_batch_done(&found);
+	ck_assert_uint_eq(fetch(store, &batch), 1); /* due at once: the delay was 0 */
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 1);
+	ok(ob_store_resize(store, 3, &err));
+	ok(ob_store_check(store, &err));
+	ck_assert_uint_eq(fetch(store, &batch), 2);
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 2);
+	ok(ob_store_cleanup(store, &all, &changed, &refused, &err));
+	ck_assert_uint_eq(changed, 3);
+	expect_good_plans(store);
+	ob_batch_done(&batch);
+	ob_arena_done(&arena);
+}
+
+OB_TEST(no_statement_reads_the_whole_table)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+
+	once_around(store);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(hostile_but_legal_names_work)
+{
+	static const char *const names[][2] = {
+		{ "seq", "select" },           { "id", "order" },
+		{ "aggregate_type", "group" }, { "aggregate_id", "table" },
+		{ "event_type", "from" },      { "payload", "where" },
+		{ "headers", "index" },        { "status", "case" },
+		{ "target", "null" },          { "ordering_key", "key" },
+		{ "partition_no", "in" },      { "priority", "limit" },
+		{ "available_at", "not" },     { "locked_until", "or" },
+		{ "claim_token", "and" },      { "published_at", "values" },
+	};
+	struct ob_layout layout;
+
+	ob_layout_default(&layout);
+	ok(ob_layout_set_table(&layout, "update", &err));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		ok(ob_layout_set_column(&layout, names[i][0], names[i][1], &err));
+	struct ob_store *store = new_store("a.db", &layout);
+	once_around(store);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(optional_columns_can_all_be_switched_off)
+{
+	struct ob_layout layout;
+
+	ob_layout_default(&layout);
+#define X(name, optional) \
+	if (optional) \
+		ok(ob_layout_set_column(&layout, #name, NULL, &err));
+	OB_COLUMN_MAP(X)
+#undef X
+	struct ob_store *store = new_store("a.db", &layout);
+	once_around(store);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(ids_may_be_text_of_either_case)
+{
+	struct ob_layout layout;
+	struct ob_batch batch;
+
+	ob_layout_default(&layout);
+	layout.string_id = true;
+	struct ob_store *store = new_store("a.db", &layout);
+	once_around(store);
+	sql_on("a.db",
+	       "INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES "
+	       "('018F2B2E-9ABC-7DEF-8123-456789ABCDEF', 'a', 'e', '{}')");
+	ob_batch_init(&batch);
+	ck_assert_uint_eq(fetch(store, &batch), 1);
+	ck_assert_uint_eq(batch.messages[0].id.b[15], 0xef);
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 1);
+	ck_assert_uint_eq(fetch(store, &batch), 0);
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(a_binary_payload_keeps_every_byte)
+{
+	static const char bytes[] = "\0\xff\xfe\0x";
+	const struct outbox_message message = {
+		.aggregate_type = "a",
+		.event_type = "e",
+		.payload = bytes,
+		.payload_size = sizeof(bytes),
+	};
+	struct ob_layout layout;
+	struct ob_batch batch;
+
+	ob_layout_default(&layout);
+	layout.binary_payload = true;
+	struct ob_store *store = new_store("a.db", &layout);
+	ok(try_put(store, message, 1));
+	ob_batch_init(&batch);
+	ck_assert_uint_eq(fetch(store, &batch), 1);
+	ck_assert(ob_str_eq(batch.messages[0].payload, (struct ob_str){ bytes, sizeof(bytes) }));
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+/* ---- plain SQL ------------------------------------------------------- */
+
+OB_TEST(a_plain_insert_is_a_message_with_a_partition)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+	struct ob_batch batch;
+
+	sql_on("a.db",
+	       "PRAGMA trusted_schema = OFF;"
+	       "INSERT INTO outbox (id, aggregate_type, event_type, payload) "
+	       "VALUES (randomblob(16), 'order', 'Placed', '{}');"
+	       "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) "
+	       "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload) "
+	       "SELECT randomblob(16), 'order', i, 'Placed', '{}' FROM n;"
+	       "INSERT INTO outbox (id, aggregate_type, event_type, partition_key) "
+	       "VALUES (randomblob(16), 'order', 'Gone', '')");
+	ob_batch_init(&batch);
+	ck_assert_uint_eq(fetch(store, &batch), 101);
+	for (uint32_t i = 0; i < batch.count; i++) {
+		ck_assert_uint_lt(batch.messages[i].partition, 16);
+		ck_assert_int_gt(batch.messages[i].created_at_us, INT64_C(1600000000000000));
+	}
+	ck_assert_int_gt(number_on("a.db", "SELECT count(DISTINCT partition_no) FROM outbox"), 12);
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 101);
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(a_bad_id_is_named_and_not_skipped)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+	const uint32_t all[] = { 0 };
+	const struct ob_fetch wish = { .target = "default",
+				       .partitions = all,
+				       .partition_count = 1,
+				       .limit = 9,
+				       .max_bytes = 99 };
+	struct ob_batch batch;
+
+	ok(ob_store_resize(store, 1, &err));
+	sql_on("a.db",
+	       "PRAGMA ignore_check_constraints = ON;"
+	       "INSERT INTO outbox (id, aggregate_type, event_type, payload) "
+	       "VALUES (x'0102', 'order', 'Placed', '{}')");
+	ob_batch_init(&batch);
+	fails(ob_store_fetch(store, &wish, &batch, &err), OUTBOX_ESTORE, OB_ERR_FATAL,
+	      "seq 1 is no UUID");
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+/* ---- partitions and cost --------------------------------------------- */
+
+OB_TEST(a_resize_keeps_rows_numbers_and_what_others_added)
+{
+	static const char sum[] =
+		"SELECT total(seq * length(payload) * (attempts + 1)) || "
+		"group_concat(hex(id) || aggregate_id || mine) = (SELECT x FROM "
+		"kept) FROM outbox";
+	struct ob_store *store = new_store("a.db", NULL);
+	struct ob_batch batch;
+
+	sql_on("a.db",
+	       "ALTER TABLE outbox ADD COLUMN mine INTEGER DEFAULT 7;"
+	       "CREATE INDEX mine_index ON outbox (mine);"
+	       "CREATE TABLE log (x);"
+	       "CREATE TRIGGER mine_trigger AFTER INSERT ON outbox BEGIN "
+	       "INSERT INTO log VALUES (new.seq); END;");
+	for (int i = 0; i < 40; i++) {
+		char key[8];
+		(void)snprintf(key, sizeof(key), "%d", i);
+		put(store, key, 1);
+	}
+	sql_on("a.db",
+	       "DELETE FROM outbox WHERE seq = 40;"
+	       "CREATE TABLE kept AS SELECT total(seq * length(payload) * (attempts + 1)) "
+	       "|| group_concat(hex(id) || aggregate_id || mine) AS x FROM outbox");
+	ob_batch_init(&batch);
+	for (uint32_t count = 64; count >= 1; count /= 4) {
+		ok(ob_store_resize(store, count, &err));
+		ok(ob_store_check(store, &err));
+		ck_assert_int_eq(number_on("a.db", sum), 1);
+		ck_assert_uint_eq(fetch(store, &batch), 39);
+		for (uint32_t i = 0; i < batch.count; i++)
+			ck_assert_uint_lt(batch.messages[i].partition, count);
+	}
+	put(store, "x", 1);
+	ck_assert_int_eq(number_on("a.db", "SELECT max(seq) FROM outbox"), 41);
+	ck_assert_int_eq(number_on("a.db", "SELECT count(*) FROM log"), 41);
+	ck_assert_int_eq(number_on("a.db",
+				   "SELECT count(*) FROM sqlite_schema WHERE name = "
+				   "'mine_index'"),
+			 1);
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+/* Steps of SQLite's machine that a fetch of what is ready takes. */
+static int fetch_steps(struct ob_store *store, struct ob_batch *batch)
+{
+	sqlite3_stmt *stmt;
+
+	ok(lite_prepare(lite(store), LITE_candidates, &stmt, &err));
+	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+	(void)fetch(store, batch);
+	return sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+}
+
+OB_TEST(a_fetch_costs_the_same_however_much_was_published)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+	struct ob_batch batch;
+
+	ob_batch_init(&batch);
+	put(store, "1", 10);
+	int before = fetch_steps(store, &batch);
+	for (int i = 0; i < 5; i++) {
+		put(store, "2", 500);
+		sql_on("a.db",
+		       "UPDATE outbox SET status = 1, published_at = 1 "
+		       "WHERE aggregate_id = '2'");
+	}
+	ck_assert_int_eq(fetch_steps(store, &batch), before);
+	ck_assert_uint_eq(batch.count, 10);
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+LITE_SUITE("store_sqlite_schema", several_processes_set_up_at_once_and_one_makes_the_tables,
+	   the_printed_sql_makes_what_setup_makes,
+	   a_foreign_table_is_refused_and_its_missing_column_named, a_foreign_companion_is_refused,
+	   a_view_under_our_name_is_refused, a_foreign_meta_table_is_refused,
+	   a_newer_schema_asks_for_a_newer_program, an_older_schema_asks_for_setup,
+	   a_missing_index_or_companion_is_found_and_repaired,
+	   a_table_without_autoincrement_is_found, a_partition_that_is_not_computed_is_found,
+	   a_layout_that_does_not_fit_is_found, no_statement_reads_the_whole_table,
+	   hostile_but_legal_names_work, optional_columns_can_all_be_switched_off,
+	   ids_may_be_text_of_either_case, a_binary_payload_keeps_every_byte,
+	   a_plain_insert_is_a_message_with_a_partition, a_bad_id_is_named_and_not_skipped,
+	   a_resize_keeps_rows_numbers_and_what_others_added,
+	   a_fetch_costs_the_same_however_much_was_published)
