@@ -53,6 +53,15 @@ struct ob_str ob_mysql_id(const struct ob_mysql_driver *driver, const struct ob_
 	return (struct ob_str){ text, OB_UUID_TEXT };
 }
 
+/* The library's structs have no const, but it only reads parameters. */
+static void *plain(const void *p)
+{
+	void *q;
+
+	memcpy(&q, &p, sizeof(q));
+	return q;
+}
+
 /* As a blob: the server does not convert it from the session's character set. */
 MYSQL_BIND ob_mysql_bind_bytes(struct ob_str value, unsigned long *size)
 {
@@ -61,7 +70,7 @@ MYSQL_BIND ob_mysql_bind_bytes(struct ob_str value, unsigned long *size)
 	*size = value.n;
 	return (MYSQL_BIND){
 		.buffer_type = MYSQL_TYPE_BLOB,
-		.buffer = (void *)(uintptr_t)value.p, /* only read */
+		.buffer = plain(value.p),
 		.buffer_length = value.n,
 		.length = size,
 	};
@@ -261,26 +270,29 @@ static MYSQL_BIND bind_field(const struct ob_mysql_driver *driver, const struct 
 static int run_insert(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, unsigned shape,
 		      const struct ob_mysql_chunk *chunk, struct ob_mysql_failure *failure)
 {
-	OB_AUTOFREE struct row_values *values = calloc(chunk->count, sizeof(*values));
-	OB_AUTOFREE MYSQL_BIND *binds = calloc(chunk->count * FIELD_COUNT, sizeof(*binds));
+	struct row_values *values = calloc(chunk->count, sizeof(*values));
+	MYSQL_BIND *binds = calloc(chunk->count * FIELD_COUNT, sizeof(*binds));
 	size_t at = 0;
+	int r = 0;
 
 	if (!values || !binds) {
 		*failure = (struct ob_mysql_failure){ CR_OUT_OF_MEMORY, "out of memory",
 						      "storing the messages" };
-		return -1;
+		r = -1;
 	}
-	for (size_t i = 0; i < chunk->count; i++) {
+	for (size_t i = 0; i < chunk->count && r == 0; i++) {
 		for (int f = 0; f < FIELD_COUNT; f++) {
 			if (field_used(driver, shape, fields[f]))
 				binds[at++] = bind_field(driver, &chunk->rows[i], f, &values[i]);
 		}
 	}
-	if (mysql_stmt_bind_param(stmt, binds) || mysql_stmt_execute(stmt) != 0) {
+	if (r == 0 && (mysql_stmt_bind_param(stmt, binds) || mysql_stmt_execute(stmt) != 0)) {
 		*failure = ob_mysql_stmt_failure(stmt, "storing the messages");
-		return -1;
+		r = -1;
 	}
-	return 0;
+	free(values);
+	free(binds);
+	return r;
 }
 
 static int insert_chunk(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,

@@ -397,7 +397,7 @@ static int check_found(struct my_store *s, struct my_found *found, struct ob_err
 int my_check(struct ob_store *store, struct ob_err *err)
 {
 	struct my_store *s = (struct my_store *)store;
-	struct my_found found;
+	struct my_found found = { 0 };
 	int r = my_ready(s, false, err);
 
 	if (r == 0)

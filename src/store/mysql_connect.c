@@ -172,7 +172,7 @@ static void set_options(const struct my_store *s, MYSQL *db, bool patient)
 	/* Behind the server's own limit, so that its answer is still heard. */
 	unsigned wait_s = patient ? PATIENCE_S : seconds(s->timeout_ms) + 2;
 	const unsigned off = 0;
-	my_bool yes = 1, no = 0, verify = s->ssl_verify;
+	my_bool yes = 1, no = 0, verify = s->ssl_verify ? 1 : 0;
 
 	(void)mysql_optionsv(db, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
 	(void)mysql_optionsv(db, MYSQL_OPT_READ_TIMEOUT, &wait_s);

@@ -79,7 +79,7 @@ static int beat_work(struct my_store *s, void *arg, struct ob_err *err)
 {
 	const struct leasing *l = arg;
 	const struct ob_worker *worker = l->worker;
-	struct my_query *q;
+	struct my_query *q = NULL;
 	int r = forget_dead(s, worker, err);
 
 	if (r == 0)

@@ -175,7 +175,7 @@ int my_throughput(struct ob_store *store, const char *target, uint32_t minutes,
 {
 	struct my_store *s = (struct my_store *)store;
 	struct my_rows rows = { .arena = arena, .size = sizeof(struct ob_minute) };
-	struct my_query *q;
+	struct my_query *q = NULL;
 	int r = my_ready(s, false, err);
 
 	if (r == 0)

@@ -164,7 +164,7 @@ static int by_position(const void *a, const void *b)
 static int read_piece(struct my_loading *l, struct my_query *q, struct my_candidate *const *list,
 		      size_t count, struct ob_batch *piece, struct ob_err *err)
 {
-	struct ob_message m;
+	struct ob_message m = { 0 };
 	int r = my_open(l->s, q, err);
 
 	while (r >= 0 && (r = my_step(l->s, q, err)) > 0) {

@@ -108,7 +108,9 @@ static int upgrade(struct my_store *s, const struct my_found *found, struct ob_e
 	char place[256];
 	int r = 0;
 
-	for (int64_t v = found->version; v > 0 && v < OB_SCHEMA_VERSION && r == 0; v++) {
+	for (int64_t v = found->version; v < OB_SCHEMA_VERSION && r == 0; v++) {
+		if (v == 0) /* nothing to upgrade: it is being made */
+			return 0;
 		if (!upgrades[v])
 			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 					  "%s: no way to upgrade from schema version %" PRId64,

@@ -263,6 +263,7 @@ static int settle_work(struct my_store *s, void *arg, struct ob_err *err)
 	return r < 0 ? r : count_minute(g, err);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): written through the struct */
 int my_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_lost,
 	      struct ob_settled *ret_settled, struct ob_err *err)
 {
@@ -272,7 +273,7 @@ int my_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_
 		.settle = settle,
 		.ret_lost = ret_lost,
 		.arena = OB_ARENA_INIT(SIZE_MAX / 2),
-		.text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX),
+		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
 
 	my_keys_init(&g.keys);

@@ -81,8 +81,6 @@ void my_query_free(struct my_query *query)
 	free(query);
 }
 
-OB_DEFINE_CLEANUP(struct my_query *, my_query_free)
-
 void my_finalize(struct my_store *s)
 {
 	for (int size = 0; size < MY_LIST_SIZES; size++) {
@@ -140,30 +138,43 @@ static int stmt_err(struct my_store *s, const struct my_query *query, struct ob_
 		      err);
 }
 
-static int prepare_text(struct my_store *s, const char *text, size_t count, const char *doing,
-			struct my_query **ret_query, struct ob_err *err)
+static int make_stmt(struct my_store *s, struct my_query *query, const char *text, size_t count,
+		     struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	OB_CLEANUP(my_query_freep) struct my_query *query = calloc(1, sizeof(*query));
 	my_bool yes = 1;
-
-	if (!query)
-		return my_oom(doing, err);
-	query->doing = doing;
 	int r = translate(query, text, count, &sql, err);
+
 	if (r < 0)
 		return r;
 	query->in = calloc(query->place_count + 1, sizeof(*query->in));
 	query->stmt = mysql_stmt_init(s->db);
 	if (!query->in || !query->stmt)
-		return my_oom(doing, err);
+		return my_oom(query->doing, err);
 	(void)mysql_stmt_attr_set(query->stmt, STMT_ATTR_UPDATE_MAX_LENGTH, &yes);
 	if (mysql_stmt_prepare(query->stmt, ob_buf_str(&sql), sql.len) != 0)
 		return stmt_err(s, query, err);
 	query->column_count = mysql_stmt_field_count(query->stmt);
 	if (query->column_count > MY_COLUMNS_MAX)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "%s: too many columns", doing);
-	*ret_query = OB_TAKE(query);
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "%s: too many columns",
+				  query->doing);
+	return 0;
+}
+
+static int prepare_text(struct my_store *s, const char *text, size_t count, const char *doing,
+			struct my_query **ret_query, struct ob_err *err)
+{
+	struct my_query *query = calloc(1, sizeof(*query));
+
+	if (!query)
+		return my_oom(doing, err);
+	query->doing = doing;
+	int r = make_stmt(s, query, text, count, err);
+	if (r < 0) {
+		my_query_free(query);
+		return r;
+	}
+	*ret_query = query;
 	return 0;
 }
 
@@ -294,6 +305,15 @@ static void bind_int_at(struct my_query *query, size_t i, int64_t value)
 	};
 }
 
+/* The library's structs have no const, but it only reads parameters. */
+static void *plain(const void *p)
+{
+	void *q;
+
+	memcpy(&q, &p, sizeof(q));
+	return q;
+}
+
 static void bind_bytes_at(struct my_query *query, size_t i, enum enum_field_types type,
 			  struct ob_str value)
 {
@@ -302,7 +322,7 @@ static void bind_bytes_at(struct my_query *query, size_t i, enum enum_field_type
 	query->places[i].size = value.n;
 	query->in[i] = (MYSQL_BIND){
 		.buffer_type = type,
-		.buffer = (void *)(uintptr_t)value.p, /* only read */
+		.buffer = plain(value.p),
 		.buffer_length = value.n,
 		.length = &query->places[i].size,
 	};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* mysql://user:password@host:port/database?option=value, taken apart. Messages never show it. */
-#include "base/cleanup.h"
 #include "store/mysql.h"
 
 static int bad_url(const char *what, struct ob_err *err)
@@ -105,24 +104,30 @@ static int parse_user(struct my_address *a, struct ob_str text, struct ob_err *e
 	return r;
 }
 
+static int set_option(struct my_store *s, const struct ob_opt *opts, const char *name,
+		      const char *value, struct ob_err *err)
+{
+	if (ob_opt_find(opts, name))
+		return ob_opt_set(opts, s, name, value, err);
+	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+			  "the store's url has an option '%.40s' that a mysql store does not know",
+			  name);
+}
+
 static int parse_option(struct my_store *s, const struct ob_opt *opts, struct ob_str pair,
 			struct ob_err *err)
 {
 	struct ob_str text = pair, key = cut(&text, '=');
-	OB_AUTOFREE char *name = NULL;
-	OB_AUTOFREE char *value = NULL;
-
+	char *name = NULL, *value = NULL;
 	int r = decode(key, &name, err);
+
 	if (r == 0)
 		r = decode(text.p ? text : OB_STR(""), &value, err);
-	if (r < 0)
-		return r;
-	if (!ob_opt_find(opts, name))
-		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-				  "the store's url has an option '%.40s' that a mysql store does "
-				  "not know",
-				  name);
-	return ob_opt_set(opts, s, name, value, err);
+	if (r == 0)
+		r = set_option(s, opts, name, value, err);
+	free(name);
+	free(value);
+	return r;
 }
 
 int my_url_parse(struct my_store *s, const struct ob_opt *opts, struct ob_err *err)
