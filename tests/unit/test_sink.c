@@ -19,9 +19,10 @@ OB_TEST(an_unknown_type_names_the_closest_and_all)
 	const struct ob_sink_backend *backend = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
-	check_find("stdot", "no sink type 'stdot', did you mean 'stdout'? (known: stdout, file)");
-	check_find("pigeon", "no sink type 'pigeon' (known: stdout, file)");
-	check_find("memory", "no sink type 'memory' (known: stdout, file)");
+	check_find("stdot",
+		   "no sink type 'stdot', did you mean 'stdout'? (known: stdout, file, redis)");
+	check_find("pigeon", "no sink type 'pigeon' (known: stdout, file, redis)");
+	check_find("memory", "no sink type 'memory' (known: stdout, file, redis)");
 	ck_assert_int_eq(ob_sink_find("file", &backend, &err), 0);
 	ck_assert_str_eq(backend->name, "file");
 	ck_assert_ptr_eq(backend->ops, &ob_sink_file);
