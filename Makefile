@@ -3,10 +3,11 @@
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
+SEEDS ?= 100000
 DEMO_SECONDS ?= 20
 TESTFLAGS ?=
 
-.PHONY: all demo test asan tsan fuzz style install clean help
+.PHONY: all demo test asan tsan sim fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
@@ -27,8 +28,12 @@ tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
 	ninja -C build-tsan
 	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 $(TESTFLAGS)
 
+sim: build-test/build.ninja ## run the simulator over SEEDS seeds
+	ninja -C build-test tests/sim/sim
+	build-test/tests/sim/sim --seeds $(SEEDS) --jobs $$(nproc)
+
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
-	ninja -C build-fuzz
+	ninja -C build-fuzz fuzzers
 	tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
 style: build-clang/build.ninja ## format, lint, layers, exports; warnings of gcc and clang
@@ -37,6 +42,7 @@ style: build-clang/build.ninja ## format, lint, layers, exports; warnings of gcc
 install: all ## install under PREFIX
 	meson configure build --prefix $(PREFIX)
 	ninja -C build install
+	@[ "$$(id -u)" != 0 ] || ldconfig # so that programs find the libraries at once
 
 clean: ## remove every build
 	rm -rf build build-test build-asan build-tsan build-fuzz build-clang

@@ -26,6 +26,14 @@ static void add_quoted(struct expansion *x, const char *name, const char *suffix
 	ob_buf_addc(x->out, x->quote);
 }
 
+static void add_schema(struct expansion *x)
+{
+	if (!x->layout->schema[0])
+		return;
+	add_quoted(x, x->layout->schema, "");
+	ob_buf_addc(x->out, '.');
+}
+
 static bool add_table(struct expansion *x, struct ob_str name)
 {
 	static const char *const names[] = {
@@ -37,10 +45,7 @@ static bool add_table(struct expansion *x, struct ob_str name)
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {
 		if (!is(name, names[t]))
 			continue;
-		if (x->layout->schema[0]) {
-			add_quoted(x, x->layout->schema, "");
-			ob_buf_addc(x->out, '.');
-		}
+		add_schema(x);
 		add_quoted(x, x->layout->table[t], "");
 		return true;
 	}
@@ -136,6 +141,14 @@ static bool expand_tag(struct expansion *x, struct ob_str tag)
 		return add_number(x, rest);
 	if (tag.n > 5 && memcmp(tag.p, "name:", 5) == 0)
 		return add_name(x, (struct ob_str){ tag.p + 5, tag.n - 5 });
+	if (is(tag, "bare")) {
+		add_quoted(x, x->layout->table[OB_TABLE_outbox], "");
+		return true;
+	}
+	if (tag.n > 3 && memcmp(tag.p, "fn:", 3) == 0) {
+		add_schema(x);
+		return add_name(x, (struct ob_str){ tag.p + 3, tag.n - 3 });
+	}
 	return add_table(x, tag) || add_column(x, tag);
 }
 

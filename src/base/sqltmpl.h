@@ -8,6 +8,8 @@
  *   {?headers}, x{/}         the text up to {/} only when the column is on
  *   {!headers}, x{/}         ... only when it is off
  *   {name:ready}             the outbox table's bare name with _ready, quoted: for indexes
+ *   {bare}                   ... without anything behind it
+ *   {fn:push}                ... with its schema before it: for functions
  *   {=partition_count}       a number given by the caller
  *   {?+string_id}..{/}       ... only when the layout flag (string_id, binary_payload) is set;
  *                            {!+string_id}..{/} when it is not

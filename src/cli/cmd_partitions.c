@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WAIT_MAX_MS (INT64_C(24) * 3600 * 1000)
+#define WAIT_MAX_MS  (INT64_C(24) * 3600 * 1000)
+#define WAIT_DFLT_MS (INT64_C(30) * 1000)
 
 struct partitions_args {
 	const char *target;
@@ -162,7 +163,8 @@ static int partitions_run(struct ob_cli *cli, const void *opts)
 		return r;
 	r = ob_session_open(&session, cli);
 	if (!r)
-		r = count ? ob_resize(cli, &session, count, args->wait_ms)
+		r = count ? ob_resize(cli, &session, count,
+				      args->wait_ms ? args->wait_ms : WAIT_DFLT_MS)
 			  : list(cli, session.store, args->target);
 	ob_session_done(&session);
 	return r;
@@ -190,14 +192,14 @@ static const struct ob_cmd_opt options[] = {
 		.type = OB_CMD_DURATION,
 		.offset = offsetof(struct partitions_args, wait_ms),
 		.max = WAIT_MAX_MS,
-		.help = "With resize: wait so long for leases to end.",
+		.help = "With resize: how long workers may take to let go; 30s if left out.",
 	},
 	OB_CMD_OPT_END,
 };
 
 static const char *const examples[] = {
 	"outbox partitions",
-	"outbox partitions resize 32 --wait 30s",
+	"outbox partitions resize 32",
 	NULL,
 };
 
@@ -211,8 +213,10 @@ const struct ob_cmd ob_cmd_partitions = {
 		"number of times the partition changed hands, and how long the lease lasts. The "
 		"worker is named by the last group of its id, as status prints it.\n\n"
 		"resize N changes the number of partitions for all targets. Messages keep the "
-		"order of their keys and none is left behind. It works only while no partition is "
-		"leased: stop the workers, or let it wait for them with --wait.",
+		"order of their keys and none is left behind. Running workers are asked to finish "
+		"what is in flight and let go, and share the new partitions afterwards: nothing "
+		"needs to be stopped. A worker that does not answer is waited for until its leases "
+		"end.",
 	.examples = examples,
 	.operands = operands,
 	.options = options,

@@ -6,6 +6,9 @@
 #include "config.h"
 
 #include <jansson.h>
+#if HAVE_POSTGRES
+#include <libpq-fe.h>
+#endif
 #if HAVE_SQLITE
 #include <sqlite3.h>
 #endif
@@ -23,11 +26,25 @@ struct library {
 	const char *(*version)(void);
 };
 
+#if HAVE_POSTGRES
+static const char *libpq_version(void)
+{
+	static char text[32];
+	int number = PQlibVersion();
+
+	(void)snprintf(text, sizeof(text), "%d.%d", number / 10000, number % 10000);
+	return text;
+}
+#endif
+
 static const struct library libraries[] = {
 	{ "jansson", jansson_version_str },
 	{ "libyaml", yaml_get_version_string },
 #if HAVE_SQLITE
 	{ "sqlite", sqlite3_libversion },
+#endif
+#if HAVE_POSTGRES
+	{ "libpq", libpq_version },
 #endif
 };
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Partitions change their number only while nobody works: this waits, and says for whom. */
+/* Partitions change their number only while nobody works: this asks for it, waits, and says for
+ * whom. */
 #include "cli/resize.h"
 
 #include "base/uuid.h"
 #include "cli/jout.h"
 #include "cli/para.h"
+#include "cli/standins.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 
-/* TRY_MS: how soon the end of a lease is noticed. */
-enum { ARENA_MAX = 64 << 20, TRY_MS = 200, TEXT_MAX = 4096 };
+/* TRY_MS: how soon the end of a lease is noticed. SLACK_MS: stand-ins outlive the wait by it. */
+enum { ARENA_MAX = 64 << 20, TRY_MS = 50, SLACK_MS = 5000, TEXT_MAX = 4096 };
 
 /* ---- owners ---------------------------------------------------------- */
 
@@ -125,11 +127,23 @@ struct resizing {
 	int64_t wait_ms;
 };
 
+/* Tell once who is asked. */
+static void tell(const struct resizing *z)
+{
+	struct ob_buf who = OB_BUF_INIT(TEXT_MAX), line = OB_BUF_INIT(TEXT_MAX);
+
+	if (describe_holders(z->session->store, &who)) {
+		ob_buf_addf(&line, "waiting for workers to let go: %s", ob_buf_str(&who));
+		ob_para_print(stderr, ob_buf_view(&line), 0);
+	}
+	ob_buf_done(&line);
+	ob_buf_done(&who);
+}
+
 /* Try until it works, fails for another reason, or the time is over. */
 static int try_until(const struct resizing *z, struct ob_err *err)
 {
 	const int64_t end = ob_clock_boot_us(&ob_clock_system) + z->wait_ms * 1000;
-	bool told = false;
 
 	for (;;) {
 		int r = ob_store_resize(z->session->store, z->to, err);
@@ -137,17 +151,24 @@ static int try_until(const struct resizing *z, struct ob_err *err)
 
 		if (r != OUTBOX_EBUSY || left_ms <= 0)
 			return r;
-		struct ob_buf who = OB_BUF_INIT(TEXT_MAX);
-		if (!told && describe_holders(z->session->store, &who)) {
-			told = true;
-			struct ob_buf line = OB_BUF_INIT(TEXT_MAX);
-			ob_buf_addf(&line, "waiting until the leases end: %s", ob_buf_str(&who));
-			ob_para_print(stderr, ob_buf_view(&line), 0);
-			ob_buf_done(&line);
-		}
-		ob_buf_done(&who);
 		(void)poll(NULL, 0, left_ms < TRY_MS ? (int)left_ms + 1 : TRY_MS);
 	}
+}
+
+/* At once when nobody works; else ask everybody to let go, and wait for it. */
+static int resize_all(const struct resizing *z, const struct ob_owners *o, struct ob_err *err)
+{
+	struct ob_standins standins;
+	int r = ob_store_resize(z->session->store, z->to, err);
+
+	if (r != OUTBOX_EBUSY)
+		return r;
+	tell(z);
+	r = ob_standins_join(&standins, z->session->store, o, z->wait_ms + SLACK_MS, err);
+	if (r == 0)
+		r = try_until(z, err);
+	ob_standins_done(&standins);
+	return r;
 }
 
 /* The name of a target that has lease rows, or that a relay would make them for; else empty. */
@@ -205,13 +226,9 @@ static int busy(const struct resizing *z, const struct ob_err *err)
 
 	if (!describe_holders(z->session->store, &who))
 		r = ob_cli_fail("%s", err->msg);
-	else if (z->wait_ms)
-		r = ob_cli_fail("still busy: %s; stop the workers and try again", ob_buf_str(&who));
 	else
-		r = ob_cli_fail(
-			"partitions are leased: %s; stop the workers, or let them end with "
-			"--wait 30s",
-			ob_buf_str(&who));
+		r = ob_cli_fail("still busy: %s; give them longer with --wait, or stop them",
+				ob_buf_str(&who));
 	ob_buf_done(&who);
 	return r;
 }
@@ -257,7 +274,7 @@ int ob_resize(const struct ob_cli *cli, const struct ob_session *session, uint32
 	if (r == 0)
 		r = stored_count(&z, &o, &err);
 	if (r == 0 && z.from != z.to)
-		r = try_until(&z, &err);
+		r = resize_all(&z, &o, &err);
 	if (r == 0 && z.from != z.to)
 		r = seed_again(&z, &err);
 	ob_owners_done(&o);

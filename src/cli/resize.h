@@ -26,8 +26,9 @@ enum { OB_OWNER_SHORT_SIZE = 13 };
 void ob_owner_short(const struct ob_uuid *id, char out[OB_OWNER_SHORT_SIZE]);
 
 /*
- * Change the number of partitions; while leases are valid try again until
- * wait_ms are over. Prints the old and the new number, or who is in the way; an exit code.
+ * Change the number of partitions. Running workers are asked to let go first and share again
+ * afterwards; that may take wait_ms. Prints the old and the new
+ * number, or who is in the way; an exit code.
  */
 int ob_resize(const struct ob_cli *cli, const struct ob_session *session, uint32_t count,
 	      int64_t wait_ms);

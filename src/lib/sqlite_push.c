@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/sqltmpl.h"
 #include "lib/fail.h"
+#include "lib/options.h"
 #include "outbox/sqlite.h"
 #include "sql_sqlite.h"
 
@@ -401,67 +402,15 @@ static const struct ob_driver_ops sqlite_ops = {
 	.close = sqlite_close,
 };
 
-static int set_columns(struct ob_layout *layout, const struct outbox_options *options,
-		       struct ob_err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < options->column_count && r == 0; i++) {
-		const struct outbox_column *column = &options->columns[i];
-
-		if (!column->column)
-			return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-					  "columns[%zu] has no column", i);
-		r = ob_layout_set_column(layout, column->column, column->name, err);
-	}
-	return r;
-}
-
-static int set_layout(struct ob_layout *layout, const struct outbox_options *options,
-		      struct ob_err *err)
-{
-	const unsigned known = OUTBOX_NO_PAYLOAD_CHECK | OUTBOX_NO_HEADERS_CHECK |
-			       OUTBOX_BINARY_PAYLOAD | OUTBOX_STRING_ID;
-	int r = 0;
-
-	if (options->flags & ~known)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "flags 0x%x are unknown",
-				  options->flags & ~known);
-	if (options->column_count > 0 && !options->columns)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "columns is NULL");
-	layout->string_id = options->flags & OUTBOX_STRING_ID;
-	layout->binary_payload = options->flags & OUTBOX_BINARY_PAYLOAD;
-	if (options->table)
-		r = ob_layout_set_table(layout, options->table, err);
-	if (r == 0)
-		r = set_columns(layout, options, err);
-	if (r == 0)
-		r = ob_layout_check(layout, err);
-	return r;
-}
-
-static uint32_t off_columns(const struct ob_layout *layout)
-{
-	uint32_t off = 0;
-
-	for (int c = 0; c < OB_COL_COUNT; c++) {
-		if (!layout->column[c][0])
-			off |= 1u << c;
-	}
-	return off;
-}
-
 /* See that everything is there now, not at the first push. */
 static int open_driver(struct ob_sqlite_driver *driver, const struct outbox_options *options,
 		       struct outbox_error *err)
 {
-	struct ob_err inner = OB_ERR_INIT;
 	sqlite3_stmt *unused;
+	int r = ob_options_layout(options, &driver->layout, err);
 
-	ob_layout_default(&driver->layout);
-	if (options && set_layout(&driver->layout, options, &inner) < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	int r = ob_sqlite_check_table(driver, err);
+	if (r == 0)
+		r = ob_sqlite_check_table(driver, err);
 	if (r == 0)
 		r = get_insert(driver, 1, 0, &unused, err);
 	return r;
@@ -483,10 +432,7 @@ int outbox_sqlite_open(sqlite3 *db, const struct outbox_options *options, outbox
 	int r = open_driver(driver, options, err);
 	if (r < 0)
 		return r;
-	struct ob_check_rules rules = {
-		.flags = options ? options->flags : 0,
-		.off_columns = off_columns(&driver->layout),
-	};
+	struct ob_check_rules rules = ob_options_rules(options, &driver->layout);
 	r = outbox_driver_attach(&sqlite_ops, driver, &rules, ret_ob, err);
 	if (r == 0)
 		(void)OB_TAKE(driver);

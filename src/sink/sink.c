@@ -12,11 +12,24 @@
 #define REDIS_OPS NULL
 #endif
 
+#if HAVE_HTTP
+#define HTTP_OPS &ob_sink_http
+#else
+#define HTTP_OPS NULL
+#endif
+
 const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "stdout", .ops = &ob_sink_stdout, .help = "NDJSON lines on standard output." },
 	{ .name = "file",
 	  .ops = &ob_sink_file,
 	  .help = "NDJSON lines appended to a file, synced before they count." },
+	{ .name = "exec",
+	  .ops = &ob_sink_exec,
+	  .help = "NDJSON lines to a program of your own, which answers each." },
+	{ .name = "http",
+	  .ops = HTTP_OPS,
+	  .package = "libcurl4-openssl-dev and libssl-dev",
+	  .help = "A webhook: one signed POST for each message." },
 	{ .name = "redis",
 	  .ops = REDIS_OPS,
 	  .package = "libhiredis-dev and libssl-dev",

@@ -159,7 +159,8 @@ int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *option
 void ob_sink_free(struct ob_sink *sink);
 
 /* The backends, one file each; see their options there. */
-extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file, ob_sink_redis;
+extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file, ob_sink_exec, ob_sink_http,
+	ob_sink_redis;
 
 /* The operations; see the function types above. */
 ob_sink_open_fn ob_sink_open;

@@ -165,8 +165,9 @@ int lite_throughput(struct ob_store *store, const char *target, uint32_t minutes
 	sqlite3_stmt *stmt;
 	int r = lite_ready(s, false, err);
 
-	if (r == 0)
-		r = lite_prepare(s, LITE_throughput, &stmt, err);
+	if (r < 0)
+		return r;
+	r = lite_prepare(s, LITE_throughput, &stmt, err);
 	if (r < 0)
 		return r;
 	lite_bind_targets(stmt, target);

@@ -61,8 +61,9 @@ static int operate_one(struct operating *o, const struct lite_pick *pick, struct
 	sqlite3_stmt *stmt;
 	int r = remember_key(o, pick, err);
 
-	if (r == 0)
-		r = lite_prepare(o->s, id, &stmt, err);
+	if (r < 0)
+		return r;
+	r = lite_prepare(o->s, id, &stmt, err);
 	if (r < 0)
 		return r;
 	lite_bind_int(stmt, ":seq", pick->seq);

@@ -409,7 +409,7 @@ static int resize(struct lite_store *s, uint32_t count, struct ob_err *err)
 {
 	static const enum lite_id last[] = { LITE_free_leases, LITE_release_moved };
 	sqlite3_stmt *stmt;
-	int64_t now_count;
+	int64_t now_count = 0;
 	int r = lite_meta(s, "partition_count", &now_count, err);
 
 	if (r < 0 || now_count == count)

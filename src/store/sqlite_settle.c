@@ -391,7 +391,7 @@ int lite_settle(struct ob_store *store, const struct ob_settle *settle, bool *re
 		.s = s,
 		.settle = settle,
 		.now = lite_now(s),
-		.text = OB_BUF_INIT(4 * OB_LAST_ERROR_MAX),
+		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
 	int r = lite_begin(s, err);
 

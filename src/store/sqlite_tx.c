@@ -92,13 +92,11 @@ static int stamp(struct lite_store *s, const struct outbox_message *m, const str
 static int push_and_stamp(struct lite_store *s, const struct outbox_message *messages, size_t count,
 			  struct outbox_id *ret_ids, struct outbox_error *fault, struct ob_err *err)
 {
-	OB_AUTOFREE struct outbox_id *own = NULL;
-	struct outbox_id *ids = ret_ids;
-
 	if (s->base.clock == &ob_clock_system)
 		return outbox_push(s->writer, messages, count, ret_ids, fault);
-	if (!ids)
-		ids = own = calloc(count, sizeof(*own));
+
+	OB_AUTOFREE struct outbox_id *own = ret_ids ? NULL : calloc(count, sizeof(*own));
+	struct outbox_id *ids = ret_ids ? ret_ids : own;
 	if (!ids)
 		return lite_oom("pushing", err);
 	int r = outbox_push(s->writer, messages, count, ids, fault);

@@ -17,6 +17,12 @@ extern const struct ob_store_ops ob_store_sqlite;
 #else
 #define SQLITE_OPS NULL
 #endif
+#if HAVE_POSTGRES
+extern const struct ob_store_ops ob_store_postgres;
+#define POSTGRES_OPS &ob_store_postgres
+#else
+#define POSTGRES_OPS NULL
+#endif
 
 const struct ob_store_backend ob_store_backends[] = {
 	{
@@ -24,6 +30,13 @@ const struct ob_store_backend ob_store_backends[] = {
 		.ops = SQLITE_OPS,
 		.package = "libsqlite3-dev",
 		.help = "SQLite, a database in a file: sqlite:PATH.",
+	},
+	{
+		.name = "postgres",
+		.scheme = "postgresql",
+		.ops = POSTGRES_OPS,
+		.package = "libpq-dev",
+		.help = "PostgreSQL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE.",
 	},
 	{ .name = NULL },
 };
@@ -68,7 +81,7 @@ int ob_store_find(const char *url, const struct ob_store_backend **ret_backend, 
 				  "the store's url has no type: write sqlite:PATH for a file");
 	(void)snprintf(scheme, sizeof(scheme), "%.*s", (int)n, url);
 	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++) {
-		if (strcmp(b->name, scheme) != 0)
+		if (strcmp(b->name, scheme) != 0 && (!b->scheme || strcmp(b->scheme, scheme) != 0))
 			continue;
 		if (!b->ops)
 			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,

@@ -470,6 +470,7 @@ struct ob_store_conf {
 struct ob_store_backend {
 	const char *name;
 	const struct ob_store_ops *ops; /* NULL: not in this build */
+	const char *scheme;             /* another scheme of its URLs, or NULL */
 	const char *package;            /* the Debian package that brings its library, or NULL */
 	const char *help;               /* one line */
 };

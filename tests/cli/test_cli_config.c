@@ -156,7 +156,9 @@ OB_TEST(a_store_is_chosen_by_name)
 	expect(1, "", "outbox: two.yaml has no store 'main'; it has shop, crm\n", "-c", "two.yaml",
 	       "setup", "--store", "main", NULL);
 	expect(0, NULL, "", "-c", "two.yaml", "setup", "--store", "crm", "--print", NULL);
-	expect(1, "", "outbox: the URL of the store: no store of type 'oracle' (known: sqlite)\n",
+	expect(1, "",
+	       "outbox: the URL of the store: no store of type 'oracle' (known: sqlite, "
+	       "postgres)\n",
 	       "setup", "--store", "oracle:x", NULL);
 	end();
 }

@@ -158,14 +158,13 @@ OB_TEST(resize_is_refused_while_leases_last_and_names_their_owners)
 	begin_database();
 	put_leases();
 	expect(1, "",
-	       "outbox: partitions are leased: worker 0000000000aa (shop1, pid 4711) holds 2; stop "
-	       "the workers, or let them end with --wait 30s\n",
-	       "partitions", "resize", "4", NULL);
-	expect(1, "",
-	       "waiting until the leases end: worker 0000000000aa (shop1, pid 4711) holds 2\n"
-	       "outbox: still busy: worker 0000000000aa (shop1, pid 4711) holds 2; stop the "
-	       "workers and try again\n",
+	       "waiting for workers to let go: worker 0000000000aa (shop1, pid 4711) holds 2\n"
+	       "outbox: still busy: worker 0000000000aa (shop1, pid 4711) holds 2; give them "
+	       "longer "
+	       "with --wait, or stop them\n",
 	       "partitions", "resize", "4", "--wait", "50ms", NULL);
+	/* those who asked are gone again */
+	ASK("SELECT count(*) FROM outbox_workers", "1");
 	end();
 }
 OB_TEST_END

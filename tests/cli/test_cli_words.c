@@ -187,7 +187,7 @@ OB_TEST_END
 OB_TEST(backends_are_listed_for_people_and_programs)
 {
 	begin();
-	expect_in_output("sink   stdout  built in", "backends", NULL);
+	expect_in_output("sink   stdout    built in", "backends", NULL);
 	struct ob_run r = outbox(NULL, "backends", "--json", NULL);
 	json_t *list = json_loads(r.out, 0, NULL);
 	ck_assert_uint_ge(json_array_size(list), 3);

@@ -14,6 +14,7 @@ enum state { TODO, FLYING, DONE };
 
 struct relay {
 	struct ob_sink *sink;
+	int wait_ms;
 	struct parcel parcels[COUNT];
 	enum state state[COUNT];
 	bool usable;
@@ -55,7 +56,7 @@ static void poll_round(struct relay *relay)
 {
 	struct ob_err err = OB_ERR_INIT;
 	struct ob_ack acks[5];
-	int n = ob_sink_poll(relay->sink, 0, acks, 5, &err);
+	int n = ob_sink_poll(relay->sink, relay->wait_ms, acks, 5, &err);
 
 	ck_assert_msg(n >= 0, "%s", err.msg);
 	for (int i = 0; i < n; i++) {
@@ -111,6 +112,7 @@ static bool fires(uint32_t at, bool after, enum ob_err_kind kind)
 
 	sink_env_init(&env);
 	env.plan.window = 9;
+	relay.wait_ms = env.kind->wait_ms;
 	ck_assert_int_eq(ob_sink_fault_take(env.kind->make(&env), &fault, &relay.sink, &err), 0);
 	for (size_t i = 0; i < COUNT; i++)
 		parcel_init(&relay.parcels[i], i, ob_str(keys[i % KEYS]), OB_STR("{}"));

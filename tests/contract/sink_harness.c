@@ -45,6 +45,20 @@ static struct ob_sink *make_stdout(struct sink_env *env)
 	return new_sink(&ob_sink_stdout, NULL, 0);
 }
 
+/* A program that appends the lines it gets to the file. */
+static struct ob_sink *make_exec(struct sink_env *env)
+{
+	const char *handler = getenv("EXEC_HANDLER");
+	char command[1024];
+	struct ob_opt_value option = { "command", command };
+	OB_AUTOCLOSE int fd = open(env->path, O_WRONLY | O_CREAT, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_msg(handler != NULL, "EXEC_HANDLER is not set");
+	(void)snprintf(command, sizeof(command), "'%s' '%s'", handler, env->path);
+	return new_sink(&ob_sink_exec, &option, 1);
+}
+
 static struct ob_sink *make_mem(struct sink_env *env, const struct ob_sink_ops *ops)
 {
 	struct ob_sink *sink = NULL;
@@ -91,6 +105,7 @@ static void clear_lines(struct sink_env *env)
 static const struct sink_kind kinds[] = {
 	{ "file", true, make_file, read_lines, .clear = clear_lines },
 	{ "stdout", true, make_stdout, read_lines, .clear = clear_lines },
+	{ "exec", true, make_exec, read_lines, .clear = clear_lines, .wait_ms = 20 },
 	{ .name = "memory", .make = make_memory },
 	{ .name = "memory_late", .make = make_memory_late },
 	{ .name = "memory_ordered", .make = make_memory_ordered },
@@ -101,6 +116,10 @@ static const struct sink_kind *find_kind(const char *name)
 #if HAVE_REDIS
 	if (strcmp(name, sink_kind_redis.name) == 0)
 		return &sink_kind_redis;
+#endif
+#if HAVE_HTTP
+	if (strcmp(name, sink_kind_http.name) == 0)
+		return &sink_kind_http;
 #endif
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kinds[i].name, name) == 0)
@@ -130,6 +149,8 @@ void sink_env_done(struct sink_env *env)
 {
 	DIR *dir = opendir(env->dir);
 
+	if (env->kind->end)
+		env->kind->end(env);
 	if (env->saved_stdout >= 0) {
 		(void)dup2(env->saved_stdout, STDOUT_FILENO);
 		(void)close(env->saved_stdout);

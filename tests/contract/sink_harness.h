@@ -23,16 +23,20 @@ struct sink_kind {
 	void (*begin)(struct sink_env *env);
 	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
 	void (*clear)(struct sink_env *env);
+	void (*end)(struct sink_env *env); /* optional: let go of the peer */
+	bool concurrent; /* what is sent at the same time may be stored in any order */
+	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
 	char dir[64];
 	char path[96];
 	int saved_stdout; /* -1: not redirected */
+	void *peer;       /* the kind's own */
 	struct ob_memsink_log log;
 	struct ob_memsink_plan plan;
 	struct ob_buf text;

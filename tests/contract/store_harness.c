@@ -49,6 +49,8 @@ void store_end(void)
 void store_advance_ms(int64_t ms)
 {
 	ob_clock_advance_us(&fx.clock, ms * 1000);
+	if (fx.backend->advance)
+		fx.backend->advance(ms);
 	ob_arena_reset(&fx.arena, SIZE_MAX);
 }
 

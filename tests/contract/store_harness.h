@@ -16,17 +16,35 @@
 
 /* ---- backends -------------------------------------------------------- */
 
+/* A case that a backend cannot run, and why; reported as a skip. */
+struct store_skip {
+	const char *test, *reason;
+};
+
 struct store_backend {
 	const char *name;
+	/* Optional. Once, before all cases: start a server. NULL, or why nothing can run. */
+	const char *(*start)(void);
+	void (*stop)(void);                    /* once, behind all cases; also when start failed */
 	void (*make)(void);                    /* a fresh, empty database in fx */
 	struct ob_store *(*open)(void);        /* one more connection to it */
 	void (*set_version)(uint32_t version); /* lie about the schema's version */
 	void (*drop)(void);
+	/*
+	 * Optional: time passes, for a database that does not take fx.clock; fx.clock has
+	 * moved already. Either its clock stands at fx.clock's time, or the times in its rows
+	 * are moved back; then cases about exact instants are skipped.
+	 */
+	void (*advance)(int64_t ms);
+	const struct store_skip *skips; /* the last has no test; NULL: none */
 };
 
 extern const struct store_backend store_backend_memory;
 #if HAVE_SQLITE
 extern const struct store_backend store_backend_sqlite;
+#endif
+#if HAVE_POSTGRES
+extern const struct store_backend store_backend_postgres;
 #endif
 
 /* ---- one case's database --------------------------------------------- */

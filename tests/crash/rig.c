@@ -77,9 +77,9 @@ void rig_done(struct rig *rig)
 	ob_temp_dir_remove(rig->dir);
 }
 
-void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log)
+static void start(const struct rig *rig, struct ob_child *child, const char *const *argv,
+		  const char *fault, const char *log)
 {
-	static const char *const argv[] = { "outbox", "--config", "outbox.yaml", "work", NULL };
 	const char *program = getenv("OUTBOX_BIN");
 	struct ob_err err = OB_ERR_INIT;
 	char path[128];
@@ -91,6 +91,21 @@ void rig_start(const struct rig *rig, struct ob_child *child, const char *fault,
 		(void)setenv("OUTBOX_FAULT", fault, 1);
 	ck_assert_msg(ob_child_start(child, &conf, &err) == 0, "%s", err.msg);
 	(void)unsetenv("OUTBOX_FAULT");
+}
+
+void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log)
+{
+	static const char *const argv[] = { "outbox", "--config", "outbox.yaml", "work", NULL };
+
+	start(rig, child, argv, fault, log);
+}
+
+void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count)
+{
+	const char *const argv[] = { "outbox", "--config", "outbox.yaml", "partitions",
+				     "resize", count,      NULL };
+
+	start(rig, child, argv, NULL, "resize.log");
 }
 
 void rig_write(struct rig *rig)

@@ -36,6 +36,8 @@ void rig_done(struct rig *rig);
 
 /* A worker with that fault ("name:n:action"; NULL: none) and its log in the rig's directory. */
 void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
+/* `outbox partitions resize COUNT`, its output in resize.log. */
+void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count);
 /* One transaction of the shop. */
 void rig_write(struct rig *rig);
 /* The same; false when the database did not let it. */

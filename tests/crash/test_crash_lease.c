@@ -172,6 +172,39 @@ OB_TEST(after_a_stop_the_other_takes_over_within_half_a_second)
 }
 OB_TEST_END
 
+/* ---- another number of partitions ---------------------------------------- */
+
+OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
+{
+	static const struct {
+		const char *text;
+		uint32_t count;
+	} sizes[] = { { "5", 5 }, { "64", 64 }, { "16", 16 } };
+	struct ob_child resize;
+
+	two_workers("resize");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		rig_start_resize(&rig, &resize, sizes[i].text);
+		while (ob_child_look(&resize) != OB_CHILD_ENDED) {
+			rig_write(&rig);
+			rig_breathe(); /* leases of a second need a turn at the lock */
+		}
+		ck_assert_int_eq(resize.code, 0);
+		/* and they share again */
+		rig_until(&rig,
+			  rig_leased(&rig, 0) == sizes[i].count &&
+				  rig_leased(&rig, first.pid) >= sizes[i].count / 2 &&
+				  rig_leased(&rig, second.pid) >= sizes[i].count / 2,
+			  SOON_MS);
+	}
+	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	stop(&first);
+	stop(&second);
+	rig_audit(&rig); /* nothing crashed: no message may have come twice */
+	rig_done(&rig);
+}
+OB_TEST_END
+
 /* ---- a sink that is away ------------------------------------------------ */
 
 static void allow_files(const struct ob_child *child, rlim_t soft)
@@ -227,6 +260,7 @@ OB_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_
 	 a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
 	 a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
 	 a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	 a_resize_under_load_strands_reorders_and_repeats_nothing,
 	 after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
 	 after_a_stop_the_other_takes_over_within_half_a_second,
 	 a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)

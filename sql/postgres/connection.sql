@@ -1,0 +1,42 @@
+-- The connection itself. Settings are made for each transaction and end with it, so
+-- that nothing depends on whose connection a pooler hands out.
+
+-- name: begin
+-- READ WRITE: a standby refuses, also to read; nothing may be sent from there.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
+
+-- name: pins
+-- Whatever the server, the database or the role sets. $1 search_path, $2 statement_timeout,
+-- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout. row_security off: a policy that hides rows is an error.
+SELECT set_config('search_path', $1, true), set_config('statement_timeout', $2, true),
+       set_config('lock_timeout', $3, true), set_config('synchronous_commit', $4, true),
+       set_config('idle_in_transaction_session_timeout', $5, true),
+       set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true),
+       set_config('standard_conforming_strings', 'on', true), set_config('transform_null_equals', 'off', true),
+       set_config('row_security', 'off', true), set_config('jit', 'off', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true)
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: hello
+-- What a new connection must know. The schemas of its own search_path, without those of the system.
+SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int8, pg_catalog.pg_backend_pid()::pg_catalog.int8,
+       coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(n), ', ')
+                   FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS n WHERE n <> 'pg_catalog'), ''),
+       pg_catalog.current_setting('server_encoding'), pg_catalog.current_setting('server_version'),
+       pg_catalog.current_database()::pg_catalog.text, pg_catalog.current_setting('default_transaction_isolation')
+
+-- name: listen
+-- The channel has the name of the table.
+LISTEN {bare}
+
+-- name: notify
+-- To ourselves, to see whether it arrives.
+SELECT pg_notify($1, $2)
+
+-- name: ping
+SELECT 1

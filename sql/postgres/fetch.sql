@@ -1,0 +1,140 @@
+-- Finding the rows that may be sent, and reading rows. The columns of fetch, claim and
+-- list are the same, in the order that src/store/postgres_fetch.c reads them.
+
+-- name: fetch
+-- $1 target, $2 partitions in their order, $3 seq in flight, $4 limit, $5 a partition's share,
+-- $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes, $8 how many partitions get one more. First
+-- everyone's share, then, of the partitions that had more, what is left of the limit. Each partition
+-- reads its ready index in order and stops at its part. What lies far behind the bytes is not sent at
+-- all; the exact end is found by the reader, since sizes here are those of compressed values, without
+-- their headers. Names with # cannot be columns of a layout.
+WITH "#lanes" AS MATERIALIZED (
+  SELECT "#p"::smallint AS "#p", "#l", $5::bigint + ("#l" <= $8::bigint)::int AS "#n" FROM unnest($2::bigint[]) WITH ORDINALITY AS u ("#p", "#l")
+), "#one" AS MATERIALIZED (
+  SELECT 1 AS "#round", "#lanes".*, c.* FROM "#lanes" CROSS JOIN LATERAL (
+    SELECT * FROM (
+      (SELECT m.* FROM {outbox} AS m
+        WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 0
+          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+          AND m.{seq} <> ALL ($3::bigint[])
+          AND ($6::bigint = 2 OR NOT EXISTS (
+               SELECT 1 FROM {outbox} AS h
+                WHERE h.{target} = $1 AND h.{partition_no} = "#lanes"."#p"
+                  AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                  AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
+      UNION ALL
+      (SELECT m.* FROM {outbox} AS m
+        WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
+          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+          AND m.{seq} <> ALL ($3::bigint[])
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
+    ) AS x ORDER BY {priority} DESC, {seq} LIMIT "#lanes"."#n") AS c
+), "#more" AS (
+  SELECT 2 AS "#round", full_lanes.*, c.*
+    FROM (SELECT "#p", "#l", "#n" FROM "#one" GROUP BY "#p", "#l", "#n" HAVING count(*) = "#n") AS full_lanes
+    CROSS JOIN LATERAL (
+    SELECT * FROM (
+      (SELECT m.* FROM {outbox} AS m
+        WHERE m.{target} = $1 AND m.{partition_no} = full_lanes."#p" AND m.{status} = 0
+          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+          AND m.{seq} <> ALL ($3::bigint[])
+          AND ($6::bigint = 2 OR NOT EXISTS (
+               SELECT 1 FROM {outbox} AS h
+                WHERE h.{target} = $1 AND h.{partition_no} = full_lanes."#p"
+                  AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                  AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint)
+      UNION ALL
+      (SELECT m.* FROM {outbox} AS m
+        WHERE m.{target} = $1 AND m.{partition_no} = full_lanes."#p" AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
+          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+          AND m.{seq} <> ALL ($3::bigint[])
+        ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint)
+    ) AS x ORDER BY {priority} DESC, {seq}
+    OFFSET full_lanes."#n" LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)) AS c
+   ORDER BY full_lanes."#l", c.{priority} DESC, c.{seq}
+   LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)
+)
+SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {headers|NULL::json},
+       {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
+       {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
+       {priority}, {attempts}, {status}, {partition_no}, "#round", "#l"
+  FROM (SELECT *, sum(greatest(pg_column_size({payload}) - 4, 0) + greatest(pg_column_size({headers|NULL::json}) - 4, 0))
+                  OVER (PARTITION BY "#l" ORDER BY "#round", {priority} DESC, {seq}
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS "#before"
+          FROM (SELECT * FROM "#one" UNION ALL SELECT * FROM "#more") AS both_rounds) AS found
+ WHERE coalesce("#before", 0) <= $7::bigint
+ ORDER BY "#round", "#l", {priority} DESC, {seq}
+
+-- name: claim
+-- $1 target, $2 token, $3 worker, $4 limit, $5 bytes, $6 how long in us.
+WITH "#free" AS MATERIALIZED (
+  SELECT m.{seq}, m.{priority},
+         coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), 0) + coalesce(octet_length({?headers}m.{headers}::text{/}{!headers}NULL{/}), 0) AS "#size"
+    FROM {outbox} AS m
+   WHERE m.{target} = $1 AND (m.{status} IN (0, 2)) IS TRUE AND m.{available_at} <= (SELECT clock_timestamp())
+     AND (m.{locked_until} <= (SELECT clock_timestamp()) OR m.{claim_token} = $2::uuid)
+   ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint
+     FOR UPDATE SKIP LOCKED
+), "#fits" AS (
+  SELECT {seq} FROM (
+    SELECT {seq}, row_number() OVER w AS "#n", sum("#size") OVER w AS "#total"
+      FROM "#free" WINDOW w AS (ORDER BY {priority} DESC, {seq})) AS t
+   WHERE "#n" = 1 OR "#total" <= $5::bigint
+)
+UPDATE {outbox} AS m SET {claim_token} = $2::uuid, {locked_by} = $3,
+       {locked_until} = (SELECT clock_timestamp()) + $6::bigint * interval '1 microsecond'
+  FROM "#fits" AS f WHERE m.{seq} = f.{seq}
+RETURNING m.{seq}, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL::json{/},
+       {?correlation_id}m.{correlation_id}{/}{!correlation_id}NULL::text{/}, {?causation_id}m.{causation_id}{/}{!causation_id}NULL::text{/}, m.{ordering_key}, m.{target}, {?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL::bigint{/},
+       {?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at}{/}, m.{created_at}, {?revision}m.{revision}{/}{!revision}1{/},
+       m.{priority}, m.{attempts}, m.{status}, m.{partition_no}
+
+-- name: now
+SELECT clock_timestamp()
+
+-- name: list_head
+SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {headers|NULL::json},
+       {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
+       {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
+       {priority}, {attempts}, {status}, {partition_no},
+       {partition_key|NULL::text}, {snapshot|NULL::json}, {last_error}, {locked_by},
+       {available_at}, {published_at}, {locked_until}
+  FROM {outbox}
+
+-- name: pick_head
+-- What operators change; the last column: a claim is valid.
+SELECT {seq}, {status}, {partition_no}, {ordering_key}, {target}, ({locked_until} > (SELECT clock_timestamp()))::int
+  FROM {outbox}
+
+-- name: matches
+-- Behind a head. $1 id, $2 target, $3 key, $4 aggregate_type, $5 aggregate_id, $6 event_type: NULL is any.
+-- $7 views: bit n is the state n as readers see it: pending, delayed, processing, failed, parked,
+-- dead, published; 0 is any. $8 behind this seq, $9 before this one. The conditions on status
+-- alone let a partial index be used.
+ WHERE ($1::uuid IS NULL OR {id} = $1::uuid{?+string_id}::text{/})
+   AND ($2::text IS NULL OR {target} = $2) AND ($3::text IS NULL OR {ordering_key} = $3)
+   AND ($4::text IS NULL OR {aggregate_type} = $4) AND ($5::text IS NULL OR {aggregate_id} = $5)
+   AND ($6::text IS NULL OR {event_type} = $6)
+   AND {seq} > $8::bigint AND {seq} < $9::bigint
+   AND ($7::bigint = 0 OR $7::bigint & ~3 <> 0 OR {status} = 0)
+   AND ($7::bigint = 0 OR $7::bigint & ~56 <> 0 OR {status} NOT IN (0, 1))
+   AND ($7::bigint = 0 OR $7::bigint & ~4 <> 0 OR {status} IN (0, 2))
+   AND ($7::bigint = 0 OR $7::bigint >> (CASE
+     WHEN {status} = 1 THEN 6
+     WHEN {status} < 0 THEN 5
+     WHEN {status} = 3 THEN 4
+     WHEN {locked_until} > (SELECT clock_timestamp()) THEN 2
+     WHEN {status} = 2 THEN 3
+     WHEN {available_at} > (SELECT clock_timestamp()) THEN 1
+     ELSE 0 END) & 1 = 1)
+
+-- name: oldest_first
+ ORDER BY {seq} LIMIT $10::bigint
+
+-- name: newest_first
+ ORDER BY {seq} DESC LIMIT $10::bigint
+
+-- name: for_update
+ FOR UPDATE

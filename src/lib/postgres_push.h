@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the PostgreSQL driver share. */
+#ifndef OB_LIB_POSTGRES_PUSH_H
+#define OB_LIB_POSTGRES_PUSH_H
+
+#include "base/layout.h"
+#include "base/pgarray.h"
+#include "lib/driver.h"
+
+#include <libpq-fe.h>
+
+enum { OB_POSTGRES_FIELDS = 16, OB_POSTGRES_FIND_FIELDS = 5 };
+
+struct ob_postgres_driver {
+	PGconn *conn; /* the caller's */
+	struct ob_layout layout;
+	char *insert, *find;                          /* SQL */
+	struct ob_pgarray arrays[OB_POSTGRES_FIELDS]; /* memory kept across calls */
+};
+
+/* The rows of one statement, and where they stand in the call. */
+struct ob_postgres_chunk {
+	const struct ob_push_row *rows;
+	size_t count;
+	size_t first; /* index of the first row in the call */
+};
+
+/* Parameters, pointing into the driver's arrays. */
+struct ob_postgres_values {
+	const char *values[OB_POSTGRES_FIELDS];
+	int lengths[OB_POSTGRES_FIELDS], formats[OB_POSTGRES_FIELDS];
+};
+
+/* How many of the rows go into one statement. */
+size_t ob_postgres_fit(const struct ob_push_row *rows, size_t count);
+/* The parameters of push, or (find) of push_find; false when out of memory. */
+bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
+		      bool find, struct ob_postgres_values *ret);
+/* The target that a row gets. */
+const char *ob_postgres_target(const struct ob_push_row *row);
+
+#endif

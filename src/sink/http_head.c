@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The headers of a webhook. What comes from a message is percent-encoded, so a CR, LF
+ * or NUL cannot get into a header, and arrives exactly. Stored headers get a
+ * prefix, so that they cannot pose as a header that means something to the
+ * receiver or to a proxy; only those of CloudEvents and of tracing go by their own name.
+ */
+#include "base/json.h"
+#include "sink/http_request.h"
+
+#include <stdio.h>
+#include <strings.h>
+#include <time.h>
+
+struct head {
+	struct curl_slist *list;
+	struct ob_buf line; /* the one in the making */
+	size_t bytes;
+	bool failed; /* no memory */
+};
+
+static void end_line(struct head *head)
+{
+	struct curl_slist *longer;
+
+	head->bytes += head->line.len + 2;
+	/* A line that did not fit is too long anyway: it makes the head so. */
+	if (head->line.failed) {
+		head->bytes += OB_HTTP_HEAD_MAX;
+		ob_buf_clear(&head->line);
+		return;
+	}
+	longer = curl_slist_append(head->list, ob_buf_str(&head->line));
+	head->failed |= !longer;
+	if (longer)
+		head->list = longer;
+	ob_buf_clear(&head->line);
+}
+
+/* A header of ours: the value holds nothing but printable ASCII. */
+static void add_own(struct head *head, const char *name, const char *value)
+{
+	ob_buf_addf(&head->line, "%s: %s", name, value);
+	end_line(head);
+}
+
+static void add_encoded(struct ob_buf *out, struct ob_str text, bool is_name)
+{
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+		unsigned char letter = c | 0x20;
+		bool plain = (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') ||
+			     c == '-' || c == '_' || c == '.';
+
+		if (!is_name)
+			plain = c > ' ' && c < 0x7f && c != '"' && c != '%';
+		if (plain) {
+			ob_buf_addc(out, (char)c);
+			continue;
+		}
+		ob_buf_addc(out, '%');
+		ob_buf_addc(out, hex[c >> 4]);
+		ob_buf_addc(out, hex[c & 15]);
+	}
+}
+
+/* The library drops a header without a value, unless a semicolon stands there. */
+static void add_value(struct head *head, struct ob_str value)
+{
+	ob_buf_adds(&head->line, value.n > 0 ? ": " : ";");
+	add_encoded(&head->line, value, false);
+	end_line(head);
+}
+
+static void add_text(struct head *head, const char *name, struct ob_str value)
+{
+	if (!value.p)
+		return;
+	ob_buf_adds(&head->line, name);
+	add_value(head, value);
+}
+
+static void add_number(struct head *head, const char *name, int64_t value)
+{
+	char text[24];
+
+	if (value == 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%lld", (long long)value);
+	add_own(head, name, text);
+}
+
+static void add_time(struct head *head, const char *name, int64_t us)
+{
+	time_t seconds = (time_t)(us / 1000000 - (us % 1000000 < 0));
+	int micros = (int)((us % 1000000 + 1000000) % 1000000);
+	char text[64], day[32];
+	struct tm tm;
+
+	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900 ||
+	    strftime(day, sizeof(day), "%FT%T", &tm) == 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%s.%06dZ", day, micros);
+	add_own(head, name, text);
+}
+
+static bool is_name(struct ob_str name, const char *other)
+{
+	return name.n == strlen(other) && strncasecmp(name.p, other, name.n) == 0;
+}
+
+static bool is_printable(struct ob_str text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] < ' ' || text.p[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+static void add_header(struct head *head, const struct ob_header *header)
+{
+	struct ob_str name = header->name;
+
+	/* These have an encoding of their own; what is not valid means nothing to anyone. */
+	if (is_name(name, "traceparent") || is_name(name, "tracestate") ||
+	    is_name(name, "baggage")) {
+		if (header->value.n == 0 || !is_printable(header->value))
+			return;
+		ob_buf_add(&head->line, name);
+		ob_buf_adds(&head->line, ": ");
+		ob_buf_add(&head->line, header->value);
+		end_line(head);
+		return;
+	}
+	if (name.n <= 3 || strncasecmp(name.p, "ce-", 3) != 0)
+		ob_buf_adds(&head->line, "outbox-header-");
+	add_encoded(&head->line, name, true);
+	add_value(head, header->value);
+}
+
+static void add_content_type(struct head *head, const struct ob_delivery *delivery)
+{
+	struct ob_str type = delivery->content_type;
+
+	if (!delivery->body.p)
+		add_own(head, "outbox-tombstone", "1");
+	if (!delivery->body.p || (type.p && (type.n == 0 || !is_printable(type)))) {
+		ob_buf_adds(&head->line, "content-type:"); /* none, not the library's own */
+		end_line(head);
+	} else if (type.p) {
+		ob_buf_adds(&head->line, "content-type: ");
+		ob_buf_add(&head->line, type);
+		end_line(head);
+	} else {
+		add_own(head, "content-type",
+			ob_json_valid(delivery->body, NULL) ? "application/json"
+							    : "application/octet-stream");
+	}
+}
+
+static void add_message(struct head *head, const struct ob_delivery *delivery)
+{
+	const struct ob_message *m = delivery->message;
+
+	add_text(head, "outbox-destination", delivery->destination);
+	add_text(head, "outbox-key", delivery->key);
+	add_text(head, "outbox-aggregate-type", m->aggregate_type);
+	add_text(head, "outbox-aggregate-id", m->aggregate_id);
+	add_text(head, "outbox-event-type", m->event_type);
+	add_number(head, "outbox-revision", m->revision);
+	add_number(head, "outbox-sequence-number", m->sequence_number);
+	add_text(head, "outbox-correlation-id", m->correlation_id);
+	add_text(head, "outbox-causation-id", m->causation_id);
+	add_time(head, "outbox-occurred-at", m->occurred_at_us);
+	for (size_t i = 0; i < delivery->header_count; i++)
+		add_header(head, &delivery->headers[i]);
+	if (delivery->header_count == 0)
+		add_text(head, "outbox-headers", m->headers);
+}
+
+static bool add_signature(struct head *head, const struct ob_http_target *target,
+			  const struct ob_delivery *delivery, int64_t now_s)
+{
+	struct ob_buf signature = OB_BUF_INIT(1000);
+	char id[OB_UUID_TEXT_SIZE];
+
+	ob_uuid_format(&delivery->message->id, id);
+	add_own(head, "webhook-id", id);
+	add_number(head, "webhook-timestamp", now_s);
+	if (target->signer.count == 0)
+		return true;
+	bool ok = ob_http_sign(&target->signer, id, now_s, delivery->body, &signature);
+	add_own(head, "webhook-signature", ob_buf_str(&signature));
+	ob_buf_done(&signature);
+	return ok;
+}
+
+int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
+		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err)
+{
+	struct head head = { .line = OB_BUF_INIT(OB_HTTP_HEAD_MAX) };
+	bool ok = add_signature(&head, target, delivery, now_s);
+
+	if (target->authorization)
+		add_own(&head, "authorization", target->authorization);
+	add_content_type(&head, delivery);
+	ob_buf_adds(&head.line, "expect:"); /* no second round trip */
+	end_line(&head);
+	add_message(&head, delivery);
+	ob_buf_done(&head.line);
+	if (ok && !head.failed && head.bytes <= OB_HTTP_HEAD_MAX) {
+		*ret_list = head.list;
+		return 0;
+	}
+	curl_slist_free_all(head.list);
+	if (!ok || head.failed)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "%s",
+				  ok ? "no memory for the headers of a request"
+				     : "signing a request failed");
+	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_REJECT,
+			  "key, names and headers of the message make more than %d KB of HTTP "
+			  "headers",
+			  OB_HTTP_HEAD_MAX >> 10);
+}

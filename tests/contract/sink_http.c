@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The http sink as a kind of sink: a receiver on this machine, and its requests read back. */
+#include "http_receiver.h"
+#include "sink_harness.h"
+
+#include "base/json.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+static void http_begin(struct sink_env *env)
+{
+	env->peer = http_receiver_new();
+}
+
+static void http_end(struct sink_env *env)
+{
+	http_receiver_free(env->peer);
+}
+
+static struct ob_sink *http_make(struct sink_env *env)
+{
+	struct ob_sink *sink = NULL;
+	struct ob_err err = OB_ERR_INIT;
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/hook", http_receiver_port(env->peer));
+	const struct ob_opt_value options[] = { { "url", url }, { "allow_private", "true" } };
+	if (ob_sink_new(&ob_sink_http, options, 2, &ob_clock_system, &sink, &err) < 0)
+		ck_abort_msg("%s", err.msg);
+	return sink;
+}
+
+static struct ob_str keep_header(struct ob_arena *arena, const struct http_request_seen *seen,
+				 const char *name)
+{
+	struct ob_str kept = OB_STR_NULL;
+	size_t size = 0;
+	char *value = http_header(seen, name, &size);
+
+	ck_assert(!value || ob_arena_copy(arena, (struct ob_str){ value, size }, &kept));
+	free(value);
+	return kept;
+}
+
+/* All with the prefix, in their order, as the JSON object that they came from. */
+static struct ob_str join_headers(struct ob_arena *arena, const struct http_request_seen *seen)
+{
+	static const char prefix[] = "\r\noutbox-header-";
+	struct ob_buf json = OB_BUF_INIT(100000);
+	struct ob_str kept = OB_STR_NULL;
+
+	for (const char *at = strstr(seen->head, prefix); at; at = strstr(at + 2, prefix)) {
+		char name[256];
+		struct http_request_seen line = { .head = name };
+		size_t n = strcspn(at + 2, ":");
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)n, at + 2);
+		struct ob_str value = keep_header(arena, seen, name);
+		/* undo the encoding of the name as if it were a value */
+		(void)snprintf(name, sizeof(name), "x\r\nn: %.*s\r\n",
+			       (int)(n - (sizeof(prefix) - 3)), at + sizeof(prefix) - 1);
+		ob_buf_addc(&json, json.len == 0 ? '{' : ',');
+		ob_json_add_string(&json, keep_header(arena, &line, "n"));
+		ob_buf_addc(&json, ':');
+		ob_json_add_string(&json, value);
+	}
+	if (json.len == 0)
+		return keep_header(arena, seen, "outbox-headers");
+	ob_buf_addc(&json, '}');
+	ck_assert(ob_arena_copy(arena, ob_buf_view(&json), &kept));
+	ob_buf_done(&json);
+	return kept;
+}
+
+static size_t http_list(struct sink_env *env, struct stored **ret_stored)
+{
+	size_t count = http_receiver_count(env->peer);
+	struct stored *list = ob_arena_alloc(&env->arena, (count + 1) * sizeof(*list));
+
+	ck_assert_ptr_nonnull(list);
+	for (size_t i = 0; i < count; i++) {
+		struct http_request_seen seen = http_receiver_get(env->peer, i);
+		struct ob_str id = keep_header(&env->arena, &seen, "webhook-id");
+
+		list[i] = (struct stored){
+			.destination = keep_header(&env->arena, &seen, "outbox-destination"),
+			.key = keep_header(&env->arena, &seen, "outbox-key"),
+			.headers = join_headers(&env->arena, &seen),
+			.tombstone = keep_header(&env->arena, &seen, "outbox-tombstone").p != NULL,
+		};
+		ck_assert(ob_uuid_parse(id, &list[i].id));
+		if (!list[i].tombstone)
+			list[i].body = (struct ob_str){ seen.body, seen.body_size };
+	}
+	*ret_stored = list;
+	return count;
+}
+
+const struct sink_kind sink_kind_http = {
+	.name = "http",
+	.make = http_make,
+	.begin = http_begin,
+	.end = http_end,
+	.list = http_list,
+	.concurrent = true,
+	.wait_ms = 20,
+};
