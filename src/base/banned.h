@@ -14,6 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* libmariadb's has macros that name them; only targets that link it find it. */
+#if __has_include(<mysql.h>)
+#include <mysql.h>
+#endif
+
 #undef alloca /* a macro of <stdlib.h>, which would be warned about */
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok
 #pragma GCC poison atoi atol atof gmtime localtime ctime asctime strerror

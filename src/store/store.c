@@ -23,6 +23,12 @@ extern const struct ob_store_ops ob_store_postgres;
 #else
 #define POSTGRES_OPS NULL
 #endif
+#if HAVE_MYSQL
+extern const struct ob_store_ops ob_store_mysql;
+#define MYSQL_OPS &ob_store_mysql
+#else
+#define MYSQL_OPS NULL
+#endif
 
 const struct ob_store_backend ob_store_backends[] = {
 	{
@@ -37,6 +43,14 @@ const struct ob_store_backend ob_store_backends[] = {
 		.ops = POSTGRES_OPS,
 		.package = "libpq-dev",
 		.help = "PostgreSQL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE.",
+	},
+	{
+		.name = "mysql",
+		.scheme = "mariadb",
+		.ops = MYSQL_OPS,
+		.package = "libmariadb-dev",
+		.help = "MySQL 8 or MariaDB, a server: mysql://user:password@host:3306/database, or "
+			"mysql://user@/database?socket=PATH.",
 	},
 	{ .name = NULL },
 };

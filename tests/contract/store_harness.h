@@ -46,6 +46,9 @@ extern const struct store_backend store_backend_sqlite;
 #if HAVE_POSTGRES
 extern const struct store_backend store_backend_postgres;
 #endif
+#if HAVE_MYSQL
+extern const struct store_backend store_backend_mysql;
+#endif
 
 /* ---- one case's database --------------------------------------------- */
 

@@ -39,6 +39,9 @@ static const struct store_backend *const backends[] = {
 #if HAVE_POSTGRES
 	&store_backend_postgres,
 #endif
+#if HAVE_MYSQL
+	&store_backend_mysql,
+#endif
 };
 
 static TCase *adding;

@@ -1,0 +1,47 @@
+-- The connection itself: what our session relies on, and transactions.
+
+-- name: session
+-- Whatever the server, the user or init_connect say. completion_type 2 would end the connection
+-- with every commit; sql_safe_updates refuses statements by plan.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
+    time_zone = '+00:00', autocommit = 1, completion_type = 0, sql_safe_updates = 0,
+    sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 1048576,
+    innodb_lock_wait_timeout = {=lock_seconds}, lock_wait_timeout = {=lock_seconds}
+
+-- name: session_limit
+-- Statements that the client gave up must end on the server too. The two name it differently,
+-- count differently, and MySQL limits only reading.
+SET SESSION /*M! max_statement_time = {=statement_seconds} */ /*!80000 max_execution_time = {=statement_seconds}000 */
+
+-- name: session_isolation
+-- A lock of REPEATABLE READ also covers the gap behind the last row: it would block producers.
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
+
+-- name: begin_write
+START TRANSACTION
+
+-- name: snapshot_isolation
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
+
+-- name: begin_snapshot
+START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: now
+SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))
+
+-- name: server
+-- What the promises rest on. binlog_format exists on both; log_bin says whether it matters.
+SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.read_only, @@GLOBAL.auto_increment_increment,
+       @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.innodb_read_only
+
+-- name: lock_setup
+SELECT GET_LOCK(CONCAT('outbox setup ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32)), :seconds)
+
+-- name: unlock_setup
+SELECT RELEASE_LOCK(CONCAT('outbox setup ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32)))

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Errors of MySQL, told apart by number and never by text: which message is a
+ * duplicate and of what, what is missing in the table, what the caller can do.
+ */
+#include "lib/mysql_push.h"
+
+#include "base/cleanup.h"
+#include "lib/fail.h"
+#include "sql_mysql.h"
+
+#include <errmsg.h>
+#include <inttypes.h>
+#include <mysqld_error.h>
+#include <strings.h>
+
+/* Numbers that the headers of one of the two servers do not have. */
+enum { CODE_CHECK_MARIADB = 4025, CODE_CHECK_MYSQL = 3819, CODE_PACKET_TOO_LARGE = 1153 };
+
+static void stmt_closep(MYSQL_STMT **stmt)
+{
+	if (*stmt)
+		(void)mysql_stmt_close(*stmt);
+}
+
+#define AUTOCLOSE_STMT OB_CLEANUP(stmt_closep)
+
+struct ob_mysql_failure ob_mysql_stmt_failure(MYSQL_STMT *stmt, const char *doing)
+{
+	struct ob_mysql_failure f = { .code = mysql_stmt_errno(stmt), .doing = doing };
+
+	(void)snprintf(f.text, sizeof(f.text), "%s", mysql_stmt_error(stmt));
+	return f;
+}
+
+struct ob_mysql_failure ob_mysql_db_failure(MYSQL *db, const char *doing)
+{
+	struct ob_mysql_failure f = { .code = mysql_errno(db), .doing = doing };
+
+	(void)snprintf(f.text, sizeof(f.text), "%s", mysql_error(db));
+	return f;
+}
+
+/* ---- duplicates ------------------------------------------------------ */
+
+struct lookup {
+	struct ob_mysql_driver *driver;
+	const struct ob_mysql_chunk *chunk;
+	MYSQL_STMT *by_id, *by_sequence; /* the second is NULL when the column is off */
+};
+
+static bool found(MYSQL_STMT *stmt, MYSQL_BIND *binds)
+{
+	bool row = !mysql_stmt_bind_param(stmt, binds) && mysql_stmt_execute(stmt) == 0 &&
+		   mysql_stmt_store_result(stmt) == 0 && mysql_stmt_num_rows(stmt) > 0;
+
+	(void)mysql_stmt_free_result(stmt);
+	return row;
+}
+
+static bool id_stored(const struct lookup *l, const struct ob_push_row *row)
+{
+	unsigned long size[2];
+	char text[OB_UUID_TEXT_SIZE];
+	MYSQL_BIND binds[] = {
+		ob_mysql_bind_bytes(ob_mysql_id(l->driver, &row->id, text), &size[0]),
+		ob_mysql_bind_bytes(ob_str(ob_mysql_target(row)), &size[1]),
+	};
+
+	return found(l->by_id, binds);
+}
+
+static bool same_id(const struct ob_push_row *a, const struct ob_push_row *b)
+{
+	return ob_uuid_eq(&a->id, &b->id) && strcmp(ob_mysql_target(a), ob_mysql_target(b)) == 0;
+}
+
+/* NULL never equals NULL in a unique index: without aggregate_id nothing collides. */
+static bool has_sequence(const struct ob_push_row *row)
+{
+	return row->message->sequence_number != 0 && row->message->aggregate_id;
+}
+
+static bool sequence_stored(const struct lookup *l, const struct ob_push_row *row)
+{
+	const struct outbox_message *m = row->message;
+	int64_t number = m->sequence_number;
+	unsigned long size[3];
+	MYSQL_BIND binds[] = {
+		ob_mysql_bind_bytes(ob_str(ob_mysql_target(row)), &size[0]),
+		ob_mysql_bind_bytes(ob_str(m->aggregate_type), &size[1]),
+		ob_mysql_bind_bytes(ob_str(m->aggregate_id), &size[2]),
+		{ .buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &number },
+	};
+
+	return found(l->by_sequence, binds);
+}
+
+static bool same_sequence(const struct ob_push_row *a, const struct ob_push_row *b)
+{
+	return has_sequence(b) && a->message->sequence_number == b->message->sequence_number &&
+	       strcmp(a->message->aggregate_id, b->message->aggregate_id) == 0 &&
+	       strcmp(a->message->aggregate_type, b->message->aggregate_type) == 0 &&
+	       strcmp(ob_mysql_target(a), ob_mysql_target(b)) == 0;
+}
+
+/* Rows of earlier statements of the call are in the table; only this chunk's must be compared. */
+static bool stands_before(const struct lookup *l, size_t i,
+			  bool (*same)(const struct ob_push_row *, const struct ob_push_row *))
+{
+	for (size_t j = 0; j < i; j++) {
+		if (same(&l->chunk->rows[i], &l->chunk->rows[j]))
+			return true;
+	}
+	return false;
+}
+
+static int check_duplicate(const struct lookup *l, size_t i, struct outbox_error *err)
+{
+	const struct ob_push_row *row = &l->chunk->rows[i];
+	const struct outbox_message *m = row->message;
+	size_t index = l->chunk->first + i;
+	char id[OB_UUID_TEXT_SIZE];
+
+	if (stands_before(l, i, same_id) || id_stored(l, row)) {
+		ob_uuid_format(&row->id, id);
+		return ob_fail(err, OUTBOX_EDUPID, index,
+			       "id %s is already stored for target '%.80s'", id,
+			       ob_mysql_target(row));
+	}
+	if (l->by_sequence && has_sequence(row) &&
+	    (stands_before(l, i, same_sequence) || sequence_stored(l, row)))
+		return ob_fail(err, OUTBOX_EDUPSEQUENCE, index,
+			       "%.60s '%.60s' already has a message with sequence number %" PRId64,
+			       m->aggregate_type, m->aggregate_id, m->sequence_number);
+	return 0;
+}
+
+/*
+ * Which message made a unique index refuse? The failed statement is undone; it
+ * keeps a lock on what it met, and a locking read finds that. 0: none of ours, so it
+ * is an index of the user's.
+ */
+static int find_duplicate(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
+			  struct outbox_error *err)
+{
+	bool sequences = driver->layout.column[OB_COL_sequence_number][0];
+	AUTOCLOSE_STMT MYSQL_STMT *by_id = NULL;
+	AUTOCLOSE_STMT MYSQL_STMT *by_sequence = NULL;
+	struct outbox_error unused;
+	int r = ob_mysql_prepare(driver, sql_mysql_push_find_id, &by_id, &unused);
+
+	if (r == 0 && sequences)
+		r = ob_mysql_prepare(driver, sql_mysql_push_find_sequence, &by_sequence, &unused);
+	if (r < 0)
+		return 0;
+	struct lookup l = { driver, chunk, by_id, by_sequence };
+	for (size_t i = 0; i < chunk->count && r == 0; i++)
+		r = check_duplicate(&l, i, err);
+	return r;
+}
+
+/* ---- numbers --------------------------------------------------------- */
+
+static int fail_plain(const struct ob_mysql_failure *f, int status, size_t index, const char *hint,
+		      struct outbox_error *err)
+{
+	return ob_fail(err, status, index, "%s: %s%s", f->doing, f->text, hint);
+}
+
+/* A table or a column is gone: say which. */
+static int fail_schema(struct ob_mysql_driver *driver, const struct ob_mysql_failure *f,
+		       struct outbox_error *err)
+{
+	int r = ob_mysql_check_table(driver, err);
+
+	return r < 0 ? r : fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "", err);
+}
+
+static int fail_duplicate(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
+			  const struct ob_mysql_failure *f, size_t index, struct outbox_error *err)
+{
+	int r = chunk ? find_duplicate(driver, chunk, err) : 0;
+
+	return r < 0 ? r : fail_plain(f, OUTBOX_ESTORE, index, "", err);
+}
+
+static int fail_by_code(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
+			const struct ob_mysql_failure *f, struct outbox_error *err)
+{
+	size_t index = chunk && chunk->count == 1 ? chunk->first : OUTBOX_NO_INDEX;
+
+	switch (f->code) {
+	case ER_DUP_ENTRY:
+		return fail_duplicate(driver, chunk, f, index, err);
+	case ER_LOCK_DEADLOCK:
+		return fail_plain(f, OUTBOX_EBUSY, OUTBOX_NO_INDEX,
+				  "; the server rolled the whole transaction back", err);
+	case ER_LOCK_WAIT_TIMEOUT:
+		return fail_plain(f, OUTBOX_EBUSY, OUTBOX_NO_INDEX, "", err);
+	case ER_NO_SUCH_TABLE:
+	case ER_BAD_FIELD_ERROR:
+		return fail_schema(driver, f, err);
+	case ER_TABLEACCESS_DENIED_ERROR:
+	case ER_COLUMNACCESS_DENIED_ERROR:
+		return fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+				  "; grant this user INSERT and SELECT on the table", err);
+	case CR_OUT_OF_MEMORY:
+		return fail_plain(f, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "", err);
+	case CODE_PACKET_TOO_LARGE:
+		return fail_plain(f, OUTBOX_ETOOLONG, index,
+				  "; raise the server's max_allowed_packet", err);
+	case CR_SERVER_GONE_ERROR:
+	case CR_SERVER_LOST:
+		return fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+				  "; the connection is lost and the transaction with it", err);
+	case CR_COMMANDS_OUT_OF_SYNC:
+		return fail_plain(f, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
+				  "; read all rows of your last statement first", err);
+	default:
+		return fail_plain(f, OUTBOX_ESTORE, index, "", err);
+	}
+}
+
+int ob_mysql_fail(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
+		  const struct ob_mysql_failure *failure, struct outbox_error *err)
+{
+	int r = fail_by_code(driver, chunk, failure, err);
+
+	(void)snprintf(err->native, sizeof(err->native), "%u", failure->code);
+	return failure->code == CODE_CHECK_MARIADB || failure->code == CODE_CHECK_MYSQL
+		       ? OB_DRIVER_CHECK
+		       : r;
+}
+
+/* ---- the table ------------------------------------------------------- */
+
+/* The columns that a push may write. */
+static const enum ob_column needed[] = {
+	OB_COL_id,       OB_COL_aggregate_type,  OB_COL_aggregate_id, OB_COL_event_type,
+	OB_COL_revision, OB_COL_sequence_number, OB_COL_payload,      OB_COL_headers,
+	OB_COL_snapshot, OB_COL_correlation_id,  OB_COL_causation_id, OB_COL_partition_key,
+	OB_COL_priority, OB_COL_target,          OB_COL_occurred_at,  OB_COL_available_at,
+};
+
+/* The option must say what the column holds; a wrong one would fail at the first push. */
+static int check_type(const struct ob_layout *layout, const char *column, const char *type,
+		      struct outbox_error *err)
+{
+	const char *table = layout->table[OB_TABLE_outbox];
+	bool id = strcasecmp(column, layout->column[OB_COL_id]) == 0;
+	bool payload = strcasecmp(column, layout->column[OB_COL_payload]) == 0;
+	const char *flag = id ? "OUTBOX_STRING_ID" : "OUTBOX_BINARY_PAYLOAD";
+	bool set = id ? layout->string_id : layout->binary_payload;
+	const char *with = id ? "varchar" : "longblob", *without = id ? "varbinary" : "longtext";
+
+	if ((!id && !payload) || strcasecmp(type, set ? with : without) == 0 ||
+	    (strcasecmp(type, with) != 0 && strcasecmp(type, without) != 0))
+		return 0;
+	return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+		       "column '%s' of table '%s' is %s: open the outbox %s %s", column, table,
+		       type, set ? "without" : "with", flag);
+}
+
+/* Names and types of the table's columns; the statement was run. */
+static int read_columns(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, uint32_t *ret_there,
+			bool *ret_any, struct outbox_error *err)
+{
+	const struct ob_layout *layout = &driver->layout;
+	char name[256], type[256];
+	unsigned long size[2];
+	MYSQL_BIND out[] = {
+		{ .buffer_type = MYSQL_TYPE_STRING,
+		  .buffer = name,
+		  .buffer_length = sizeof(name) - 1,
+		  .length = &size[0] },
+		{ .buffer_type = MYSQL_TYPE_STRING,
+		  .buffer = type,
+		  .buffer_length = sizeof(type) - 1,
+		  .length = &size[1] },
+	};
+	int r = 0;
+
+	if (mysql_stmt_store_result(stmt) != 0 || mysql_stmt_bind_result(stmt, out))
+		return 0;
+	while (r == 0 && mysql_stmt_fetch(stmt) == 0) {
+		name[size[0]] = type[size[1]] = '\0';
+		*ret_any = true;
+		for (int c = 0; c < OB_COL_COUNT; c++) {
+			if (strcasecmp(name, layout->column[c]) == 0)
+				*ret_there |= 1u << c;
+		}
+		r = check_type(layout, name, type, err);
+	}
+	return r;
+}
+
+static int check_missing(const struct ob_layout *layout, uint32_t there, struct outbox_error *err)
+{
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		const char *name = layout->column[needed[i]];
+
+		if (name[0] && !(there & (1u << needed[i])))
+			return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+				       "table '%s' has no column '%s': run `outbox setup`, or name "
+				       "the columns in the options",
+				       layout->table[OB_TABLE_outbox], name);
+	}
+	return 0;
+}
+
+int ob_mysql_check_table(struct ob_mysql_driver *driver, struct outbox_error *err)
+{
+	const struct ob_layout *layout = &driver->layout;
+	AUTOCLOSE_STMT MYSQL_STMT *stmt = NULL;
+	struct ob_str schema = layout->schema[0] ? ob_str(layout->schema) : OB_STR_NULL;
+	unsigned long size[2];
+	MYSQL_BIND in[] = {
+		ob_mysql_bind_bytes(schema, &size[0]),
+		ob_mysql_bind_bytes(ob_str(layout->table[OB_TABLE_outbox]), &size[1]),
+	};
+	uint32_t there = 0;
+	bool any = false;
+	int r = ob_mysql_prepare(driver, sql_mysql_push_columns, &stmt, err);
+
+	if (r < 0)
+		return r;
+	if (mysql_stmt_bind_param(stmt, in) || mysql_stmt_execute(stmt) != 0)
+		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "reading the schema: %.180s",
+			       mysql_stmt_error(stmt));
+	r = read_columns(driver, stmt, &there, &any, err);
+	if (r < 0)
+		return r;
+	if (!any)
+		return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
+			       "there is no table '%s%s%s': run `outbox setup`", layout->schema,
+			       layout->schema[0] ? "." : "", layout->table[OB_TABLE_outbox]);
+	return check_missing(layout, there, err);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Transactions of the MySQL store, and writing messages through the public library. */
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "store/mysql.h"
+
+#include "sql_mysql.h"
+
+#include <mysqld_error.h>
+
+enum { DEADLOCK_TRIES = 10, TIMEOUT_TRIES = 2 };
+
+static int refuse_open(const struct my_store *s, struct ob_err *err)
+{
+	if (!s->in_tx)
+		return 0;
+	return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+			  "a transaction is open on this store: end it first");
+}
+
+static void rollback(struct my_store *s)
+{
+	struct ob_err ignored;
+
+	if (s->db && !s->broken && my_exec(s, s->db, sql_mysql_rollback, "rolling back", &ignored))
+		s->broken = true;
+}
+
+static int commit(struct my_store *s, int r, struct ob_err *err)
+{
+	if (r >= 0 && OB_FAULT("store.before_commit"))
+		r = ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN, "fault before the commit");
+	if (r < 0) {
+		rollback(s);
+		return r;
+	}
+	int committed = my_exec(s, s->db, sql_mysql_commit, "committing", err);
+	if (committed < 0) {
+		rollback(s);
+		return committed;
+	}
+	if (OB_FAULT("store.after_commit"))
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN, "fault after the commit");
+	return r;
+}
+
+static bool try_again(const struct my_store *s, int tries)
+{
+	return !s->broken && ((s->code == ER_LOCK_DEADLOCK && tries < DEADLOCK_TRIES) ||
+			      (s->code == ER_LOCK_WAIT_TIMEOUT && tries < TIMEOUT_TRIES));
+}
+
+int my_transact(struct my_store *s, my_work_fn *work, void *arg, struct ob_err *err)
+{
+	int tries = 0, r = refuse_open(s, err);
+
+	if (r == 0)
+		r = my_ready(s, false, err);
+	if (r < 0)
+		return r;
+	do {
+		s->code = 0;
+		r = my_exec(s, s->db, sql_mysql_begin_write, "beginning a transaction", err);
+		if (r == 0)
+			r = commit(s, work(s, arg, err), err);
+	} while (r < 0 && try_again(s, ++tries));
+	return r;
+}
+
+int my_read(struct my_store *s, my_work_fn *work, void *arg, struct ob_err *err)
+{
+	if (s->in_tx)
+		return work(s, arg, err);
+	int r = my_ready(s, false, err);
+	if (r == 0)
+		r = my_exec(s, s->db, sql_mysql_snapshot_isolation, "beginning to read", err);
+	if (r == 0)
+		r = my_exec(s, s->db, sql_mysql_begin_snapshot, "beginning to read", err);
+	if (r < 0)
+		return r;
+	r = work(s, arg, err);
+	if (r < 0) {
+		rollback(s);
+		return r;
+	}
+	int ended = my_exec(s, s->db, sql_mysql_commit, "reading", err);
+	return ended < 0 ? ended : r;
+}
+
+/* ---- pushing --------------------------------------------------------- */
+
+/* The library takes the layout in its public form. */
+static int open_writer(struct my_store *s, struct outbox_error *fault)
+{
+	static const char *const names[] = {
+#define X(name, optional) #name,
+		OB_COLUMN_MAP(X)
+#undef X
+	};
+	const struct ob_layout *layout = s->base.layout;
+	struct outbox_column columns[OB_COL_COUNT];
+	char table[2 * OB_IDENT_SIZE + 1];
+
+	for (int c = 0; c < OB_COL_COUNT; c++)
+		columns[c] = (struct outbox_column){
+			names[c],
+			layout->column[c][0] ? layout->column[c] : NULL,
+		};
+	(void)snprintf(table, sizeof(table), "%s%s%s", layout->schema, layout->schema[0] ? "." : "",
+		       layout->table[OB_TABLE_outbox]);
+	const struct outbox_options options = {
+		.table = table,
+		.columns = columns,
+		.column_count = OB_COL_COUNT,
+		.flags = s->base.writer_flags | (layout->string_id ? OUTBOX_STRING_ID : 0) |
+			 (layout->binary_payload ? OUTBOX_BINARY_PAYLOAD : 0),
+	};
+	return outbox_mysql_open(s->db, &options, &s->writer, fault);
+}
+
+static enum ob_err_kind kind_of(int status)
+{
+	switch (status) {
+	case OUTBOX_EBUSY:
+	case OUTBOX_ESTORE:
+	case OUTBOX_ENOMEM:
+		return OB_ERR_DOWN;
+	case OUTBOX_ESCHEMA:
+	case OUTBOX_ECONFIG:
+	case OUTBOX_ENOTRANSACTION:
+		return OB_ERR_FATAL;
+	default:
+		return OB_ERR_REJECT;
+	}
+}
+
+static int take_over(struct my_store *s, const struct outbox_error *fault, size_t *ret_index,
+		     struct ob_err *err)
+{
+	struct ob_err meaning = OB_ERR_INIT;
+	unsigned long code = strtoul(fault->native, NULL, 10);
+
+	if (fault->index != OUTBOX_NO_INDEX)
+		*ret_index = fault->index;
+	/* The number tells whether the connection is lost, and what passes by itself. */
+	if (code)
+		(void)my_err(s, (unsigned)code, fault->message, "pushing", &meaning);
+	(void)ob_err_set(err, fault->status,
+			 fault->status == OUTBOX_ESTORE && code ? meaning.kind
+								: kind_of(fault->status),
+			 "%s", fault->message);
+	(void)snprintf(err->native, sizeof(err->native), "%s", fault->native);
+	return fault->status;
+}
+
+int my_tx_begin(struct ob_store *store, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	int r = refuse_open(s, err);
+
+	if (r == 0)
+		r = my_ready(s, false, err);
+	if (r == 0)
+		r = my_exec(s, s->db, sql_mysql_begin_write, "beginning a transaction", err);
+	if (r == 0)
+		s->in_tx = true;
+	return r;
+}
+
+/* Did the server end the transaction by itself, or is the connection gone with it? */
+static bool undone(const struct my_store *s)
+{
+	unsigned status = 0;
+
+	if (!s->db || s->broken)
+		return true;
+	(void)mariadb_get_infov(s->db, MARIADB_CONNECTION_SERVER_STATUS, &status);
+	return !(status & SERVER_STATUS_IN_TRANS);
+}
+
+int my_tx_push(struct ob_store *store, const struct outbox_message *messages, size_t count,
+	       struct outbox_id *ret_ids, size_t *ret_index, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	struct outbox_error fault = { 0 };
+
+	if (!s->in_tx)
+		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
+				  "no transaction is open on this connection");
+	if (undone(s))
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
+				  "the transaction was rolled back after an error");
+	int r = s->writer ? 0 : open_writer(s, &fault);
+	if (r == 0)
+		r = outbox_push(s->writer, messages, count, ret_ids, &fault);
+	return r < 0 ? take_over(s, &fault, ret_index, err) : 0;
+}
+
+int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	bool open = s->in_tx, lost = open && undone(s);
+
+	s->in_tx = false;
+	if (!end_commit) {
+		if (open)
+			rollback(s);
+		return 0;
+	}
+	if (!open)
+		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
+				  "no transaction is open on this connection");
+	if (lost) {
+		rollback(s);
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
+				  "the transaction was rolled back after an error");
+	}
+	return commit(s, 0, err);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract suite on MariaDB: one private server, a database of its own for
+ * every case. The sessions of the store take their time from the case's clock, so
+ * exact instants can be tested.
+ */
+#include "mysql_server.h"
+#include "store_harness.h"
+
+#include <mysql.h>
+
+static struct mysql_server server;
+static MYSQL *admin; /* of the case */
+static unsigned made;
+static char url[256], database[64];
+
+static const char *mysql_case_start(void)
+{
+	return mysql_server_start(&server, NULL) ? NULL : server.reason;
+}
+
+static void mysql_case_stop(void)
+{
+	mysql_server_stop(&server);
+}
+
+static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void run(const char *fmt, ...)
+{
+	char sql[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	ck_assert_int_lt(vsnprintf(sql, sizeof(sql), fmt, ap), (int)sizeof(sql));
+	va_end(ap);
+	ck_assert_msg(mysql_query(admin, sql) == 0, "%s: %s", sql, mysql_error(admin));
+}
+
+static void mysql_case_make(void)
+{
+	char path[128];
+
+	(void)snprintf(database, sizeof(database), "case_%d_%u", (int)getpid(), ++made);
+	mysql_server_url(&server, "root", database, url);
+	admin = mysql_init(NULL);
+	ck_assert_msg(mysql_real_connect(admin, NULL, "root", NULL, NULL, 0,
+					 mysql_server_socket(&server, path), 0),
+		      "%s", mysql_error(admin));
+	run("CREATE DATABASE %s", database);
+}
+
+static struct ob_store *mysql_case_open(void)
+{
+	const struct ob_store_conf conf = { .url = url, .clock = &fx.clock.clock };
+	struct ob_store *store = NULL;
+
+	store_ok(ob_store_connect(&conf, &store, &fx.err));
+	return store;
+}
+
+static void mysql_case_set_version(uint32_t version)
+{
+	run("UPDATE %s.outbox_meta SET value = %u WHERE name = 'schema_version'", database,
+	    version);
+}
+
+static void mysql_case_drop(void)
+{
+	run("DROP DATABASE %s", database);
+	mysql_close(admin);
+	admin = NULL;
+}
+
+static const struct store_skip skips[] = {
+	{ "a_commit_of_another_connection_is_news_once",
+	  "MySQL does not tell of another's commit: relays poll" },
+	{ NULL, NULL },
+};
+
+const struct store_backend store_backend_mysql = {
+	.name = "mysql",
+	.start = mysql_case_start,
+	.stop = mysql_case_stop,
+	.make = mysql_case_make,
+	.open = mysql_case_open,
+	.set_version = mysql_case_set_version,
+	.drop = mysql_case_drop,
+	.skips = skips,
+};
