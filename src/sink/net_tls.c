@@ -79,10 +79,12 @@ void ob_net_tls_free(struct ssl_ctx_st *tls)
 static bool expect_host(SSL *ssl, const char *host)
 {
 	unsigned char address[16];
+	char name[256]; /* a macro of the library casts const away */
 
+	(void)snprintf(name, sizeof(name), "%s", host);
 	if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
-	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
 static int handshake_failed(const struct ob_net *net, const char *who, struct ob_err *err)

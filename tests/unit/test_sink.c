@@ -3,15 +3,22 @@
 #include "sink/sink.h"
 #include "suite.h"
 
+/* The message, and behind it all the names. */
 static void check_find(const char *type, const char *message)
 {
 	const struct ob_sink_backend *backend = NULL;
 	struct ob_err err = OB_ERR_INIT;
+	struct ob_buf all = OB_BUF_INIT(512);
 
+	ob_buf_addf(&all, "%s (known: stdout, file", message);
+	for (const struct ob_sink_backend *b = &ob_sink_backends[2]; b->name; b++)
+		ob_buf_addf(&all, ", %s", b->name);
+	ob_buf_addc(&all, ')');
 	ck_assert_int_eq(ob_sink_find(type, &backend, &err), OUTBOX_ECONFIG);
 	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
 	ck_assert_ptr_null(backend);
-	ck_assert_str_eq(err.msg, message);
+	ck_assert_str_eq(err.msg, ob_buf_str(&all));
+	ob_buf_done(&all);
 }
 
 OB_TEST(an_unknown_type_names_the_closest_and_all)
@@ -19,11 +26,9 @@ OB_TEST(an_unknown_type_names_the_closest_and_all)
 	const struct ob_sink_backend *backend = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
-	check_find(
-		"stdot",
-		"no sink type 'stdot', did you mean 'stdout'? (known: stdout, file, exec, http, redis)");
-	check_find("pigeon", "no sink type 'pigeon' (known: stdout, file, exec, http, redis)");
-	check_find("memory", "no sink type 'memory' (known: stdout, file, exec, http, redis)");
+	check_find("stdot", "no sink type 'stdot', did you mean 'stdout'?");
+	check_find("pigeon", "no sink type 'pigeon'");
+	check_find("memory", "no sink type 'memory'");
 	ck_assert_int_eq(ob_sink_find("file", &backend, &err), 0);
 	ck_assert_str_eq(backend->name, "file");
 	ck_assert_ptr_eq(backend->ops, &ob_sink_file);
