@@ -158,7 +158,7 @@ OB_TEST(a_store_is_chosen_by_name)
 	expect(0, NULL, "", "-c", "two.yaml", "setup", "--store", "crm", "--print", NULL);
 	expect(1, "",
 	       "outbox: the URL of the store: no store of type 'oracle' (known: sqlite, "
-	       "postgres)\n",
+	       "postgres, mysql)\n",
 	       "setup", "--store", "oracle:x", NULL);
 	end();
 }

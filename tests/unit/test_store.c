@@ -22,7 +22,7 @@ OB_TEST(an_unknown_store_is_named_with_what_there_is)
 {
 	expect_refused("sqllite:x.db", "did you mean 'sqlite'?");
 	expect_refused("oracle://user:secret@host/db",
-		       "no store of type 'oracle' (known: sqlite, postgres)");
+		       "no store of type 'oracle' (known: sqlite, postgres, mysql)");
 	expect_refused("memory:", "no store of type 'memory'");
 }
 OB_TEST_END
