@@ -3,7 +3,11 @@
 #include "pg_fixture.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -705,6 +709,184 @@ OB_TEST(a_fetch_reads_the_ready_index_and_little_else)
 }
 OB_TEST_END
 
+/* ---- between us and the server --------------------------------------- */
+
+/* A pooler in transaction mode, ended with this process; false: there is none. */
+static bool start_pooler(int port, pid_t *ret_pid)
+{
+	char path[128], config[512];
+	const char *const argv[] = { "/usr/sbin/pgbouncer", path, NULL };
+
+	if (access(argv[0], X_OK) != 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "%s/pgbouncer.ini", server.dir);
+	(void)snprintf(config, sizeof(config),
+		       "[databases]\n* = host=%s port=%d "
+		       "user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\n"
+		       "listen_port=%d\nauth_type=any\npool_mode=transaction\n"
+		       "default_pool_size=3\nunix_socket_dir=\n",
+		       server.dir, server.port, port);
+
+	FILE *file = fopen(path, "we");
+	ck_assert_ptr_nonnull(file);
+	(void)fputs(config, file);
+	ck_assert_int_eq(fclose(file), 0);
+	*ret_pid = pg_server_run(&server, argv);
+	return *ret_pid > 0;
+}
+
+OB_TEST(a_pooler_in_transaction_mode_changes_nothing_but_the_waking)
+{
+	struct ob_store *direct, *pooled[4];
+	int port = pg_server_free_port();
+	char through[256];
+	pid_t pooler = 0;
+
+	fixture_new();
+	direct = store_new(4);
+	if (!start_pooler(port, &pooler)) {
+		(void)printf("# SKIP no pgbouncer is installed (package pgbouncer)\n");
+		ob_store_free(direct);
+		return;
+	}
+	PGconn *app = app_open();
+	(void)snprintf(through, sizeof(through), "postgresql://postgres@127.0.0.1:%d/%s", port,
+		       text(app, "SELECT current_database()"));
+	const struct ob_opt_value listen[] = { { "listen_url", url } };
+	struct ob_store_conf conf = { .url = through };
+	/* More stores than the pooler has connections: each transaction may get another. */
+	for (int i = 0; i < 4; i++) {
+		conf.options = i == 3 ? listen : NULL;
+		conf.option_count = i == 3;
+		int r, left = 500;
+		while ((r = ob_store_connect(&conf, &pooled[i], &err)) < 0 && left-- > 0)
+			(void)poll(NULL, 0, 10);
+		ok(r);
+		ok(ob_store_check(pooled[i], &err));
+	}
+	for (int round = 0; round < 20; round++) {
+		put(pooled[round % 4], "a", "k");
+		struct ob_settle settle = hold(pooled[(round + 1) % 4], 1, 60000);
+		ck_assert_str_eq(fetched(pooled[(round + 2) % 4]), "a");
+		ck_assert_uint_eq(publish(pooled[(round + 3) % 4], settle).applied, 1);
+		ok(ob_store_leave(pooled[round % 4], "default", &settle.owner, &err));
+	}
+	/* LISTEN would succeed there and never deliver; by a direct connection it does. */
+	bool news;
+	ck_assert_int_eq(ob_store_wake_fd(pooled[0]), -1);
+	struct pollfd fd = { .fd = ob_store_wake_fd(pooled[3]), .events = POLLIN };
+	ck_assert_int_ge(fd.fd, 0);
+	ok(ob_store_wake_check(pooled[3], &news, &err));
+	put(direct, "b", NULL);
+	ck_assert_int_eq(poll(&fd, 1, 5000), 1);
+	ok(ob_store_wake_check(pooled[3], &news, &err));
+	ck_assert(news);
+	for (int i = 0; i < 4; i++)
+		ob_store_free(pooled[i]);
+	ob_store_free(direct);
+	PQfinish(app);
+	ck_assert_int_eq(kill(pooler, SIGTERM), 0);
+	(void)waitpid(pooler, NULL, 0);
+}
+OB_TEST_END
+
+/* A standby: the same data, read-only. */
+OB_TEST(a_read_only_server_is_down_and_not_used)
+{
+	struct pg_server shared = server;
+	char signal_file[128];
+
+	ck_assert(pg_server_start(&server, NULL));
+	fixture_new();
+	struct ob_store *store = store_new(4);
+	put(store, "a", NULL);
+	ck_assert(pg_server_crash(&server, false));
+	/* A standby without a primary to follow replays what is there, and stays read-only. */
+	(void)snprintf(signal_file, sizeof(signal_file), "%s/data/standby.signal", server.dir);
+	FILE *file = fopen(signal_file, "we");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fclose(file), 0);
+	ck_assert_int_eq(chmod(signal_file, 0666), 0);
+	ck_assert(pg_server_again(&server));
+	const uint32_t first = 0;
+	const struct ob_fetch fetch = {
+		.target = "default", .partitions = &first, .partition_count = 1, .limit = 1
+	};
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_lt(ob_store_fetch(store, &fetch, &batch, &err), 0);
+		ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+	}
+	ck_assert_ptr_nonnull(strstr(err.msg,
+				     "the server is read-only, a standby perhaps; it must be "
+				     "the primary"));
+	ck_assert_int_lt(ob_store_check(store, &err), 0);
+	ob_store_free(store);
+	pg_server_stop(&server);
+	server = shared;
+}
+OB_TEST_END
+
+/* ---- claims ---------------------------------------------------------- */
+
+enum { CLAIMERS = 8, CLAIM_ROWS = 20000 };
+
+static atomic_uint claimed_by[CLAIM_ROWS + 1];
+
+static void *claim_all(void *arg)
+{
+	struct ob_store *mine = arg;
+	struct ob_err my_err = OB_ERR_INIT;
+	struct ob_batch rows;
+	int r = 0;
+
+	ob_batch_init(&rows);
+	do {
+		struct ob_claim claim = {
+			.target = "default",
+			.token = ob_uuid_new(),
+			.worker = "w",
+			.limit = 100,
+			.max_bytes = 1 << 20,
+			.ttl_ms = 60000,
+		};
+
+		r = ob_store_claim(mine, &claim, &rows, &my_err);
+		for (uint32_t i = 0; r >= 0 && i < rows.count; i++)
+			(void)atomic_fetch_add(&claimed_by[rows.messages[i].seq], 1);
+	} while (r >= 0 && rows.count > 0);
+	ob_batch_done(&rows);
+	return r < 0 ? arg : NULL;
+}
+
+OB_TEST(eight_workers_claim_twenty_thousand_rows_once_each)
+{
+	pthread_t threads[CLAIMERS];
+	struct ob_store *stores[CLAIMERS];
+
+	fixture_new();
+	PGconn *app = app_open();
+	for (int i = 0; i < CLAIMERS; i++)
+		stores[i] = i ? store_open() : store_new(4);
+	exec(app,
+	     "INSERT INTO outbox (aggregate_type, event_type, payload) SELECT 't', 'e', '{}' FROM "
+	     "generate_series(1, %d)",
+	     CLAIM_ROWS);
+	for (int i = 0; i < CLAIMERS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, claim_all, stores[i]), 0);
+	for (int i = 0; i < CLAIMERS; i++) {
+		void *failed;
+
+		ck_assert_int_eq(pthread_join(threads[i], &failed), 0);
+		ck_assert_ptr_null(failed);
+	}
+	for (int i = 1; i <= CLAIM_ROWS; i++)
+		ck_assert_uint_eq(claimed_by[i], 1);
+	for (int i = 0; i < CLAIMERS; i++)
+		ob_store_free(stores[i]);
+	PQfinish(app);
+}
+OB_TEST_END
+
 PG_SUITE("store_postgres", who_cannot_connect_is_told_what_to_do,
 	 a_wrong_password_is_told_and_never_shown, what_the_promises_rest_on_is_checked_one_by_one,
 	 a_foreign_table_under_our_name_is_left_alone, missing_rights_are_named_with_the_table,
@@ -716,4 +898,7 @@ PG_SUITE("store_postgres", who_cannot_connect_is_told_what_to_do,
 	 a_statement_that_takes_too_long_is_ended_by_the_server, a_crash_of_the_server_is_survived,
 	 a_commit_wakes_a_waiting_store, without_notify_there_is_no_trigger_and_nothing_to_wait_on,
 	 the_printed_script_makes_what_setup_makes, setup_may_run_several_times_at_once,
-	 any_language_may_write, a_fetch_reads_the_ready_index_and_little_else)
+	 any_language_may_write, a_fetch_reads_the_ready_index_and_little_else,
+	 a_pooler_in_transaction_mode_changes_nothing_but_the_waking,
+	 a_read_only_server_is_down_and_not_used,
+	 eight_workers_claim_twenty_thousand_rows_once_each)

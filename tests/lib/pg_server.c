@@ -49,7 +49,7 @@ static bool find_programs(struct pg_server *s)
 	return any;
 }
 
-static int free_port(void)
+int pg_server_free_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -86,7 +86,7 @@ static void become(const struct pg_server *s, const char *const *argv)
 	_exit(127);
 }
 
-static pid_t launch(const struct pg_server *s, const char *const *argv)
+pid_t pg_server_run(const struct pg_server *s, const char *const *argv)
 {
 	pid_t pid = fork();
 
@@ -118,7 +118,7 @@ static bool init_data(const struct pg_server *s)
 
 	(void)snprintf(program, sizeof(program), "%s/initdb", s->bin);
 	(void)snprintf(data, sizeof(data), "%s/data", s->dir);
-	pid_t pid = launch(s, argv);
+	pid_t pid = pg_server_run(s, argv);
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
@@ -188,7 +188,7 @@ bool pg_server_again(struct pg_server *s)
 	(void)snprintf(data, sizeof(data), "%s/data", s->dir);
 	(void)snprintf(port, sizeof(port), "%d", s->port);
 	(void)snprintf(sockets, sizeof(sockets), "unix_socket_directories=%s", s->dir);
-	s->pid = launch(s, argv);
+	s->pid = pg_server_run(s, argv);
 	while (s->pid > 0 && now_ms() < end) {
 		if (is_ready(s))
 			return true;
@@ -219,7 +219,7 @@ bool pg_server_start(struct pg_server *s, const char *const *settings)
 	}
 	/* Its socket is for the tests, which may run as another user. */
 	(void)chmod(s->dir, 0755);
-	s->port = free_port();
+	s->port = pg_server_free_port();
 	if (!init_data(s)) {
 		set_reason(s, "initdb fails");
 		return false;
@@ -253,7 +253,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void pg_server_stop(struct pg_server *s)
 {
 	(void)pg_server_crash(s, false);
-	if (strncmp(s->dir, "/tmp/outbox-pg.", 15) == 0 && !strchr(s->dir, 'X'))
+	if (strncmp(s->dir, "/tmp/outbox-pg.", 15) == 0 && !strstr(s->dir, "XXXXXX"))
 		(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
