@@ -221,7 +221,7 @@ void mysql_server_stop(struct mysql_server *s)
 {
 	/* What it holds goes with the directory, so nothing is lost by a hard end. */
 	(void)mysql_server_crash(s);
-	if (strstr(s->dir, "/outbox-my.") && !strchr(s->dir, 'X'))
+	if (strstr(s->dir, "/outbox-my.") && !strstr(s->dir, ".XXXXXX"))
 		(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
