@@ -49,7 +49,8 @@ const struct ob_store_backend ob_store_backends[] = {
 		.scheme = "mariadb",
 		.ops = MYSQL_OPS,
 		.package = "libmariadb-dev",
-		.help = "MySQL 8 or MariaDB, a server: mysql://user:password@host:3306/database, or "
+		.help = "MySQL 8 or MariaDB, a server: mysql://user:password@host:3306/database, "
+			"or "
 			"mysql://user@/database?socket=PATH.",
 	},
 	{ .name = NULL },
