@@ -6,11 +6,11 @@
 #include "lib/mysql_push.h"
 
 #include "base/cleanup.h"
+#include "lib/duplicate.h"
 #include "lib/fail.h"
 #include "sql_mysql.h"
 
 #include <errmsg.h>
-#include <inttypes.h>
 #include <mysqld_error.h>
 #include <strings.h>
 
@@ -45,7 +45,6 @@ struct ob_mysql_failure ob_mysql_db_failure(MYSQL *db, const char *doing)
 
 struct lookup {
 	struct ob_mysql_driver *driver;
-	const struct ob_mysql_chunk *chunk;
 	MYSQL_STMT *by_id, *by_sequence; /* the second is NULL when the column is off */
 };
 
@@ -58,36 +57,27 @@ static bool found(MYSQL_STMT *stmt, MYSQL_BIND *binds)
 	return row;
 }
 
-static bool id_stored(const struct lookup *l, const struct ob_push_row *row)
+static bool id_stored(void *arg, const struct ob_push_row *row)
 {
+	const struct lookup *l = arg;
 	unsigned long size[2];
 	char text[OB_UUID_TEXT_SIZE];
 	MYSQL_BIND binds[] = {
 		ob_mysql_bind_bytes(ob_mysql_id(l->driver, &row->id, text), &size[0]),
-		ob_mysql_bind_bytes(ob_str(ob_mysql_target(row)), &size[1]),
+		ob_mysql_bind_bytes(ob_str(ob_push_target(row)), &size[1]),
 	};
 
 	return found(l->by_id, binds);
 }
 
-static bool same_id(const struct ob_push_row *a, const struct ob_push_row *b)
+static bool sequence_stored(void *arg, const struct ob_push_row *row)
 {
-	return ob_uuid_eq(&a->id, &b->id) && strcmp(ob_mysql_target(a), ob_mysql_target(b)) == 0;
-}
-
-/* NULL never equals NULL in a unique index: without aggregate_id nothing collides. */
-static bool has_sequence(const struct ob_push_row *row)
-{
-	return row->message->sequence_number != 0 && row->message->aggregate_id;
-}
-
-static bool sequence_stored(const struct lookup *l, const struct ob_push_row *row)
-{
+	const struct lookup *l = arg;
 	const struct outbox_message *m = row->message;
 	int64_t number = m->sequence_number;
 	unsigned long size[3];
 	MYSQL_BIND binds[] = {
-		ob_mysql_bind_bytes(ob_str(ob_mysql_target(row)), &size[0]),
+		ob_mysql_bind_bytes(ob_str(ob_push_target(row)), &size[0]),
 		ob_mysql_bind_bytes(ob_str(m->aggregate_type), &size[1]),
 		ob_mysql_bind_bytes(ob_str(m->aggregate_id), &size[2]),
 		{ .buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &number },
@@ -96,51 +86,7 @@ static bool sequence_stored(const struct lookup *l, const struct ob_push_row *ro
 	return found(l->by_sequence, binds);
 }
 
-static bool same_sequence(const struct ob_push_row *a, const struct ob_push_row *b)
-{
-	return has_sequence(b) && a->message->sequence_number == b->message->sequence_number &&
-	       strcmp(a->message->aggregate_id, b->message->aggregate_id) == 0 &&
-	       strcmp(a->message->aggregate_type, b->message->aggregate_type) == 0 &&
-	       strcmp(ob_mysql_target(a), ob_mysql_target(b)) == 0;
-}
-
-/* Rows of earlier statements of the call are in the table; only this chunk's must be compared. */
-static bool stands_before(const struct lookup *l, size_t i,
-			  bool (*same)(const struct ob_push_row *, const struct ob_push_row *))
-{
-	for (size_t j = 0; j < i; j++) {
-		if (same(&l->chunk->rows[i], &l->chunk->rows[j]))
-			return true;
-	}
-	return false;
-}
-
-static int check_duplicate(const struct lookup *l, size_t i, struct outbox_error *err)
-{
-	const struct ob_push_row *row = &l->chunk->rows[i];
-	const struct outbox_message *m = row->message;
-	size_t index = l->chunk->first + i;
-	char id[OB_UUID_TEXT_SIZE];
-
-	if (stands_before(l, i, same_id) || id_stored(l, row)) {
-		ob_uuid_format(&row->id, id);
-		return ob_fail(err, OUTBOX_EDUPID, index,
-			       "id %s is already stored for target '%.80s'", id,
-			       ob_mysql_target(row));
-	}
-	if (l->by_sequence && has_sequence(row) &&
-	    (stands_before(l, i, same_sequence) || sequence_stored(l, row)))
-		return ob_fail(err, OUTBOX_EDUPSEQUENCE, index,
-			       "%.60s '%.60s' already has a message with sequence number %" PRId64,
-			       m->aggregate_type, m->aggregate_id, m->sequence_number);
-	return 0;
-}
-
-/*
- * Which message made a unique index refuse? The failed statement is undone; it
- * keeps a lock on what it met, and a locking read finds that. 0: none of ours, so it
- * is an index of the user's.
- */
+/* The failed statement is undone; it keeps a lock on what it met, and a locking read finds that. */
 static int find_duplicate(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
 			  struct outbox_error *err)
 {
@@ -154,10 +100,10 @@ static int find_duplicate(struct ob_mysql_driver *driver, const struct ob_mysql_
 		r = ob_mysql_prepare(driver, sql_mysql_push_find_sequence, &by_sequence, &unused);
 	if (r < 0)
 		return 0;
-	struct lookup l = { driver, chunk, by_id, by_sequence };
-	for (size_t i = 0; i < chunk->count && r == 0; i++)
-		r = check_duplicate(&l, i, err);
-	return r;
+	struct lookup l = { driver, by_id, by_sequence };
+	const struct ob_duplicate_lookup lookup = { &l, id_stored,
+						    sequences ? sequence_stored : NULL };
+	return ob_duplicate_find(&lookup, chunk->rows, chunk->count, chunk->first, err);
 }
 
 /* ---- numbers --------------------------------------------------------- */

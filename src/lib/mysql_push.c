@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
 #include "base/utf8.h"
+#include "lib/duplicate.h"
 #include "lib/fail.h"
 #include "lib/options.h"
 #include "outbox/mysql.h"
@@ -38,11 +39,6 @@ struct row_values {
 	unsigned long size[FIELD_COUNT];
 	char id[OB_UUID_TEXT_SIZE];
 };
-
-const char *ob_mysql_target(const struct ob_push_row *row)
-{
-	return row->message->target ? row->message->target : "default";
-}
 
 struct ob_str ob_mysql_id(const struct ob_mysql_driver *driver, const struct ob_uuid *id,
 			  char text[OB_UUID_TEXT_SIZE])
@@ -243,7 +239,7 @@ static MYSQL_BIND bind_field(const struct ob_mysql_driver *driver, const struct 
 	case OB_COL_payload:
 		return ob_mysql_bind_bytes(row->payload, size);
 	case OB_COL_target:
-		return ob_mysql_bind_bytes(ob_str(ob_mysql_target(row)), size);
+		return ob_mysql_bind_bytes(ob_str(ob_push_target(row)), size);
 	case OB_COL_priority:
 		return bind_int(m->priority, number);
 	case OB_COL_revision:

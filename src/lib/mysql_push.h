@@ -39,8 +39,6 @@ struct ob_mysql_failure {
 	const char *doing;
 };
 
-/* The target that a row gets. */
-const char *ob_mysql_target(const struct ob_push_row *row);
 /* Bytes as a parameter; *size must live until the statement was run. */
 MYSQL_BIND ob_mysql_bind_bytes(struct ob_str value, unsigned long *size);
 /* A row's id as the table holds it; `text` gets it when that is text. */

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
+#include "lib/duplicate.h"
 #include "lib/fail.h"
 #include "lib/options.h"
 #include "outbox/postgres.h"
@@ -134,7 +135,7 @@ static int tell_duplicate(struct ob_postgres_driver *driver, const struct ob_pos
 	} else if (id) {
 		ob_uuid_format(&row->id, text);
 		r = ob_fail(err, OUTBOX_EDUPID, index, "id %s is already stored for target '%.80s'",
-			    text, ob_postgres_target(row));
+			    text, ob_push_target(row));
 	} else {
 		r = ob_fail(err, OUTBOX_EDUPSEQUENCE, index,
 			    "aggregate '%.80s' of type '%.60s' already has sequence number %lld",

@@ -36,7 +36,5 @@ size_t ob_postgres_fit(const struct ob_push_row *rows, size_t count);
 /* The parameters of push, or (find) of push_find; false when out of memory. */
 bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
 		      bool find, struct ob_postgres_values *ret);
-/* The target that a row gets. */
-const char *ob_postgres_target(const struct ob_push_row *row);
 
 #endif

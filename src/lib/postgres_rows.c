@@ -2,6 +2,8 @@
 /* Messages as arrays, one for each field: the parameters of a push into PostgreSQL. */
 #include "lib/postgres_push.h"
 
+#include "lib/duplicate.h"
+
 enum {
 	CHUNK_ROWS = 1000, /* more gains nothing */
 	CHUNK_BYTES = 64 << 20,
@@ -39,11 +41,6 @@ static const struct field find_fields[OB_POSTGRES_FIND_FIELDS] = {
 	{ OB_COL_sequence_number, OB_PG_INT8 },
 };
 
-const char *ob_postgres_target(const struct ob_push_row *row)
-{
-	return row->message->target ? row->message->target : "default";
-}
-
 size_t ob_postgres_fit(const struct ob_push_row *rows, size_t count)
 {
 	size_t bytes = 0, n = 0;
@@ -69,7 +66,7 @@ static struct ob_str text_of(const struct ob_push_row *row, enum ob_column colum
 	case OB_COL_payload:
 		return row->payload;
 	case OB_COL_target:
-		return ob_str(ob_postgres_target(row));
+		return ob_str(ob_push_target(row));
 	case OB_COL_headers:
 		return row->headers;
 	case OB_COL_snapshot:

@@ -7,10 +7,10 @@
 
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
+#include "lib/duplicate.h"
 #include "lib/fail.h"
 #include "sql_sqlite.h"
 
-#include <inttypes.h>
 #include <strings.h>
 
 enum { LOOKUP_SQL_MAX = 4096 };
@@ -34,7 +34,6 @@ struct failure {
 
 struct lookup {
 	struct ob_sqlite_driver *driver;
-	const struct ob_sqlite_chunk *chunk;
 	sqlite3_stmt *by_id, *by_sequence; /* the second is NULL when the column is off */
 };
 
@@ -59,80 +58,28 @@ static bool found(sqlite3_stmt *stmt)
 	return row;
 }
 
-static bool id_stored(const struct lookup *l, const struct ob_push_row *row)
+static bool id_stored(void *arg, const struct ob_push_row *row)
 {
+	const struct lookup *l = arg;
+
 	(void)ob_sqlite_bind_id(l->driver, l->by_id, 1, &row->id);
-	(void)sqlite3_bind_text(l->by_id, 2, ob_sqlite_target(row), -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(l->by_id, 2, ob_push_target(row), -1, SQLITE_STATIC);
 	return found(l->by_id);
 }
 
-static bool same_id(const struct ob_push_row *a, const struct ob_push_row *b)
+static bool sequence_stored(void *arg, const struct ob_push_row *row)
 {
-	return ob_uuid_eq(&a->id, &b->id) && strcmp(ob_sqlite_target(a), ob_sqlite_target(b)) == 0;
-}
-
-/* NULL never equals NULL in a unique index: without aggregate_id nothing collides. */
-static bool has_sequence(const struct ob_push_row *row)
-{
-	return row->message->sequence_number != 0 && row->message->aggregate_id;
-}
-
-static bool sequence_stored(const struct lookup *l, const struct ob_push_row *row)
-{
+	const struct lookup *l = arg;
 	const struct outbox_message *m = row->message;
 
-	(void)sqlite3_bind_text(l->by_sequence, 1, ob_sqlite_target(row), -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(l->by_sequence, 1, ob_push_target(row), -1, SQLITE_STATIC);
 	(void)sqlite3_bind_text(l->by_sequence, 2, m->aggregate_type, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_text(l->by_sequence, 3, m->aggregate_id, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int64(l->by_sequence, 4, m->sequence_number);
 	return found(l->by_sequence);
 }
 
-static bool same_sequence(const struct ob_push_row *a, const struct ob_push_row *b)
-{
-	return has_sequence(b) && a->message->sequence_number == b->message->sequence_number &&
-	       strcmp(a->message->aggregate_id, b->message->aggregate_id) == 0 &&
-	       strcmp(a->message->aggregate_type, b->message->aggregate_type) == 0 &&
-	       strcmp(ob_sqlite_target(a), ob_sqlite_target(b)) == 0;
-}
-
-/* Rows of earlier statements of the call are in the table; only this chunk's must be compared. */
-static bool stands_before(const struct lookup *l, size_t i,
-			  bool (*same)(const struct ob_push_row *, const struct ob_push_row *))
-{
-	for (size_t j = 0; j < i; j++) {
-		if (same(&l->chunk->rows[i], &l->chunk->rows[j]))
-			return true;
-	}
-	return false;
-}
-
-static int check_duplicate(const struct lookup *l, size_t i, struct outbox_error *err)
-{
-	const struct ob_push_row *row = &l->chunk->rows[i];
-	const struct outbox_message *m = row->message;
-	size_t index = l->chunk->first + i;
-	char id[OB_UUID_TEXT_SIZE];
-
-	if (stands_before(l, i, same_id) || id_stored(l, row)) {
-		ob_uuid_format(&row->id, id);
-		return ob_fail(err, OUTBOX_EDUPID, index,
-			       "id %s is already stored for target '%.80s'", id,
-			       ob_sqlite_target(row));
-	}
-	if (l->by_sequence && has_sequence(row) &&
-	    (stands_before(l, i, same_sequence) || sequence_stored(l, row)))
-		return ob_fail(err, OUTBOX_EDUPSEQUENCE, index,
-			       "%.60s '%.60s' already has a message with sequence number %" PRId64,
-			       m->aggregate_type, m->aggregate_id, m->sequence_number);
-	return 0;
-}
-
-/*
- * Which message made a unique index refuse? The failed statement is undone,
- * and we hold the write lock, so what is found now is what it met. 0: none of
- * ours, so it is an index of the user's.
- */
+/* The failed statement is undone, and we hold the write lock: what is found now is what it met. */
 static int find_duplicate(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk *chunk,
 			  struct outbox_error *err)
 {
@@ -140,14 +87,13 @@ static int find_duplicate(struct ob_sqlite_driver *driver, const struct ob_sqlit
 	AUTOFINALIZE sqlite3_stmt *by_id = prepare_lookup(driver, sql_sqlite_push_find_id);
 	AUTOFINALIZE sqlite3_stmt *by_sequence =
 		sequences ? prepare_lookup(driver, sql_sqlite_push_find_sequence) : NULL;
-	struct lookup l = { driver, chunk, by_id, by_sequence };
-	int r = 0;
+	struct lookup l = { driver, by_id, by_sequence };
+	const struct ob_duplicate_lookup lookup = { &l, id_stored,
+						    sequences ? sequence_stored : NULL };
 
 	if (!by_id || (sequences && !by_sequence))
 		return 0;
-	for (size_t i = 0; i < chunk->count && r == 0; i++)
-		r = check_duplicate(&l, i, err);
-	return r;
+	return ob_duplicate_find(&lookup, chunk->rows, chunk->count, chunk->first, err);
 }
 
 /* ---- codes ----------------------------------------------------------- */

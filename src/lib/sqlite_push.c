@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sqltmpl.h"
+#include "lib/duplicate.h"
 #include "lib/fail.h"
 #include "lib/options.h"
 #include "outbox/sqlite.h"
@@ -28,11 +29,6 @@ static const enum ob_column fields[FIELD_COUNT] = {
 	OB_COL_causation_id, OB_COL_partition_key,  OB_COL_occurred_at,
 	OB_COL_available_at,
 };
-
-const char *ob_sqlite_target(const struct ob_push_row *row)
-{
-	return row->message->target ? row->message->target : "default";
-}
 
 int ob_sqlite_bind_id(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
 		      const struct ob_uuid *id)
@@ -210,7 +206,7 @@ static int bind_field(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt,
 	case OB_COL_payload:
 		return bind_payload(driver, stmt, at, row->payload);
 	case OB_COL_target:
-		return bind_text(stmt, at, ob_sqlite_target(row));
+		return bind_text(stmt, at, ob_push_target(row));
 	case OB_COL_priority:
 		return sqlite3_bind_int(stmt, at, m->priority);
 	case OB_COL_revision:

@@ -32,9 +32,6 @@ struct ob_sqlite_chunk {
 	bool in_savepoint; /* a failure is undone by the caller */
 };
 
-/* The target that a row gets. */
-const char *ob_sqlite_target(const struct ob_push_row *row);
-
 /* Bind an id as the table holds it. */
 int ob_sqlite_bind_id(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
 		      const struct ob_uuid *id);
