@@ -28,7 +28,7 @@ static const struct failure {
 	{ "3F000", OUTBOX_ESCHEMA, OB_ERR_FATAL, false,
 	  "create the schema, or name one in the layout: table: SCHEMA.outbox" },
 	{ "42501", OUTBOX_ESTORE, OB_ERR_FATAL, false,
-	  "grant the relay's user what it needs, see `outbox setup --print`" },
+	  "grant this user SELECT, INSERT, UPDATE and DELETE on the outbox tables" },
 	{ "42P01", OUTBOX_ESCHEMA, OB_ERR_FATAL, false, "run `outbox setup`" },
 	{ "42703", OUTBOX_ESCHEMA, OB_ERR_FATAL, false,
 	  "correct the layout, or run `outbox setup`" },
