@@ -220,8 +220,8 @@ OB_TEST(missing_rights_are_named_with_the_table)
 	ck_assert_int_lt(ob_store_settle(relay, &settle, NULL, &settled, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
 	ck_assert_str_eq(err.msg,
-			 "settling: permission denied for table outbox; grant the relay's user "
-			 "what it needs, see `outbox setup --print`");
+			 "settling: permission denied for table outbox; grant this user SELECT, "
+			 "INSERT, UPDATE and DELETE on the outbox tables");
 	exec(app, "DROP OWNED BY relay; DROP ROLE relay");
 	ob_store_free(relay);
 	ob_store_free(owner);
