@@ -379,7 +379,7 @@ static int sqlite_open(struct ob_store *store, struct ob_err *err)
 	struct stat st;
 
 	(void)pthread_once(&once, no_memory_statistics);
-	s->watch_fd = s->watch_wal = s->watch_dir = -1;
+	s->watch_fd = s->watch_wal = s->watch_dir = s->look_fd = s->wake_fd = -1;
 	s->data_version = -1;
 	if (!path)
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
@@ -405,9 +405,8 @@ static void sqlite_close(struct ob_store *store)
 	struct lite_store *s = (struct lite_store *)store;
 
 	disconnect(s, s->db && replaced(s));
-	if (s->watch_fd >= 0)
-		(void)close(s->watch_fd);
-	s->watch_fd = -1;
+	if (s->watching)
+		lite_unwatch(s);
 }
 
 static void sqlite_describe(struct ob_store *store, struct ob_buf *out)

@@ -103,8 +103,10 @@ struct lite_store {
 	bool in_tx;                         /* between tx_begin and tx_end */
 	int64_t busy_until_us;              /* deadline of the wait for a lock */
 	int watch_fd, watch_wal, watch_dir; /* inotify; -1: none */
-	bool watching;                      /* the caller asked for wake_fd */
-	int64_t data_version;               /* -1: not known */
+	int look_fd, wake_fd; /* a timer for another look; epoll over both; -1: none */
+	int look_ms;          /* until that look; 0: none is planned */
+	bool watching;        /* the caller asked for wake_fd */
+	int64_t data_version; /* -1: not known */
 };
 
 /* ---- connection: sqlite.c -------------------------------------------- */
@@ -231,6 +233,8 @@ void lite_pick_done(struct lite_store *s);
 
 /* ---- waking: sqlite_wake.c ------------------------------------------- */
 
+/* Close what wake_fd made. */
+void lite_unwatch(struct lite_store *s);
 /* Watch the files of the database that is open now; nothing unless wake_fd was asked for. */
 void lite_watch(struct lite_store *s);
 /* A number that changes when another connection commits. */
