@@ -429,7 +429,7 @@ static bool mount_full_disk(void)
 	ck_assert_int_eq(mkdir(path_of("small"), 0700), 0);
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", path_of("small"), "tmpfs", 0, "size=64k") < 0) {
-		(void)fprintf(stderr, "# skipped: no right to mount a small disk\n");
+		(void)fprintf(stderr, "# SKIP no right to mount a small disk\n");
 		return false;
 	}
 	int fd = open(path_of("small/filler"), O_WRONLY | O_CREAT, 0600);

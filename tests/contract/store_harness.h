@@ -16,7 +16,7 @@
 
 /* ---- backends -------------------------------------------------------- */
 
-/* A case that a backend cannot run, and why; reported as a skip. */
+/* A case that does not apply to a backend, and why; reported, and no skip. */
 struct store_skip {
 	const char *test, *reason;
 };

@@ -52,7 +52,7 @@ static bool skipped(const TTest *test)
 	for (const struct store_skip *s = fx.backend->skips; s && s->test; s++) {
 		if (strcmp(s->test, test->name) != 0)
 			continue;
-		(void)printf("# SKIP %s: %s\n", test->name, s->reason);
+		(void)printf("# N/A %s: %s\n", test->name, s->reason);
 		return true;
 	}
 	return false;
