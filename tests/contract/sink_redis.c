@@ -111,5 +111,10 @@ static size_t list_all(struct sink_env *env, struct stored **ret_stored)
 }
 
 const struct sink_kind sink_kind_redis = {
-	.name = "redis", .begin = begin, .make = make, .list = list_all, .clear = clear
+	.name = "redis",
+	.begin = begin,
+	.make = make,
+	.list = list_all,
+	.clear = clear,
+	.wait_ms = 20,
 };
