@@ -27,6 +27,11 @@ struct ob_layout_draft {
 	struct ob_layout *layout; /* the columns go there directly */
 };
 
+struct ob_source_draft {
+	char *table;
+	struct ob_layout *layout;
+};
+
 /* The whole file, into a struct ob_config. */
 extern const struct ob_section ob_config_section;
 /* One entry of relays:, into a struct ob_relay_draft. */
@@ -43,7 +48,9 @@ ob_section_read_fn ob_read_stores;
 ob_section_read_fn ob_read_sinks;
 ob_section_read_fn ob_read_relays;
 ob_section_read_fn ob_read_layout;
-ob_section_read_fn ob_read_columns; /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_columns;        /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_debezium;       /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_source_columns; /* base: struct ob_source_draft */
 
 /* Checks of one relay that need more than one value. */
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
