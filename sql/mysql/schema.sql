@@ -123,7 +123,7 @@ CREATE TABLE IF NOT EXISTS {throughput} (
 -- For every language: CALL outbox_push('order', '1042', 'OrderPlaced', '{{"total": 9950}', NULL, NULL)
 -- in your own transaction. The last two are the headers and the target; NULL is the default.
 -- One statement without BEGIN and END needs no DELIMITER in the shell.
-CREATE PROCEDURE {name:push} (
+CREATE PROCEDURE {fn:push} (
   in_aggregate_type VARCHAR(255) CHARACTER SET utf8mb4, in_aggregate_id VARCHAR(255) CHARACTER SET utf8mb4,
   in_event_type VARCHAR(255) CHARACTER SET utf8mb4,
   {?+binary_payload}in_payload LONGBLOB,{/}{!+binary_payload}in_payload LONGTEXT CHARACTER SET utf8mb4,{/}
@@ -156,7 +156,7 @@ SELECT GROUP_CONCAT(LOWER(COLUMN_NAME) ORDER BY SEQ_IN_INDEX SEPARATOR ',')
 
 -- name: procedure_info
 SELECT 1 FROM information_schema.ROUTINES
- WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = :name AND ROUTINE_TYPE = 'PROCEDURE'
+ WHERE ROUTINE_SCHEMA = COALESCE(:schema, DATABASE()) AND ROUTINE_NAME = :name AND ROUTINE_TYPE = 'PROCEDURE'
 
 -- name: meta_get
 SELECT value FROM {meta} WHERE name = :name
