@@ -3,7 +3,8 @@
 -- SET DEFAULT ROLE so that they hold from the first statement of a connection on.
 
 -- name: grants
--- A producer writes the columns of a message: it reads nothing, and cannot say that a row is published.
+-- A producer writes the columns of a message: it reads nothing but the version,
+-- and cannot say that a row is published.
 -- The relay changes rows, and no table.
 CREATE ROLE IF NOT EXISTS {name:producer};
 CREATE ROLE IF NOT EXISTS {name:relay};
@@ -22,3 +23,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {workers} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {partitions} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {throughput} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay};
+GRANT SELECT ON {meta} TO {name:producer};

@@ -2,7 +2,8 @@
 -- again after each upgrade, and grants the roles to users: GRANT outbox_producer TO shop.
 
 -- name: grants
--- A producer writes the columns of a message: it reads nothing, and cannot say that a row is published.
+-- A producer writes the columns of a message: it reads nothing but the version,
+-- and cannot say that a row is published.
 -- The identity column needs no right on its sequence. The relay changes rows, and no table.
 BEGIN;
 DO $grants$
@@ -31,5 +32,5 @@ GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
   {?occurred_at}, {occurred_at}{/}) ON {outbox} TO {name:producer};
 GRANT SELECT, UPDATE, DELETE ON {outbox} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {workers}, {partitions}, {throughput} TO {name:relay};
-GRANT SELECT ON {meta} TO {name:relay};
+GRANT SELECT ON {meta} TO {name:relay}, {name:producer};
 COMMIT;

@@ -84,7 +84,8 @@ typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, struct ob_buf
 
 /*
  * The start-up checks: tables there, of this version, with the properties the
- * promises rest on. OUTBOX_ESCHEMA says which is wrong and what to do.
+ * promises rest on. OUTBOX_ESCHEMA says which is wrong and what to do, OUTBOX_ESTORE which right
+ * this user lacks or what the server does not keep.
  */
 typedef int ob_store_check_fn(struct ob_store *store, struct ob_err *err);
 
