@@ -124,6 +124,10 @@ def ids_are_text(db):
             "mysql": "SELECT CHAR_LENGTH(id) FROM outbox"}[db.kind]
     layout.insert(9, "Kind")
     assert db.run(kind) == [({"mysql": 36}.get(db.kind, "text"),)]
+    # a text that is no UUID would stop the relay: it is refused where it is written
+    for wrong in ("1", "z" * 36, str(uuid.UUID(int=1)).replace("-", "0"), str(uuid.UUID(int=1)) + "0"):
+        db.refused(f"INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES ('{wrong}', 'a', 'b', '{{}}')")
+    assert events(db.deliver()) == ["Kind"]
 
 
 @case()
