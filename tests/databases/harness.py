@@ -127,9 +127,13 @@ class Postgres(Database):
     kind = "postgres"
 
     def create(self):
+        self.admin(f"CREATE DATABASE {self.name} TEMPLATE template0")
+
+    def admin(self, sql):
+        """Run a statement beside the databases of the cases."""
         connection = self.connect(database="postgres")
         connection.autocommit = True
-        connection.cursor().execute(f"CREATE DATABASE {self.name} TEMPLATE template0")
+        connection.cursor().execute(sql)
         connection.close()
 
     def place(self):
@@ -151,8 +155,12 @@ class Mysql(Database):
     kind = "mysql"
 
     def create(self):
+        self.admin(f"CREATE DATABASE {self.name}")
+
+    def admin(self, sql):
+        """Run a statement beside the databases of the cases."""
         connection = self.connect(database="mysql")
-        connection.cursor().execute(f"CREATE DATABASE {self.name}")
+        connection.cursor().execute(sql)
         connection.close()
 
     def url(self, user=None):
@@ -178,6 +186,10 @@ def shell(command, text, **options):
     return done.stdout
 
 
+class Skip(Exception):
+    """Something that the case needs is not there."""
+
+
 def missing(kind):
     """Why there is no such database here, or None."""
     module = {"postgres": "psycopg2", "mysql": "pymysql"}.get(kind)
@@ -195,6 +207,8 @@ def attempt(number, function, kind):
     try:
         db = KINDS[kind](number)
         function(db)
+    except Skip:
+        raise
     except Exception:
         return traceback.format_exc()
     finally:
@@ -210,8 +224,11 @@ def main():
     print(f"1..{len(wanted)}")
     for number, (function, kind) in enumerate(wanted, 1):
         name = f"{function.__name__} on {kind}"
-        why = missing(kind)
-        trouble = None if why else attempt(number, function, kind)
+        why, trouble = missing(kind), None
+        try:
+            trouble = None if why else attempt(number, function, kind)
+        except Skip as skip:
+            why = str(skip)
         if why:
             print(f"ok {number} - {name} # SKIP {why}")
         elif trouble:
