@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Names and types of the user's own: each layout from setup to retry, on every database."""
+import re
 import sys
 import uuid
 
 from harness import case, main
+
+PAGE = sys.argv.pop(1)
 
 # Every column under another name; words that SQL keeps for itself among them.
 RENAMED = {
@@ -192,6 +195,16 @@ def a_hostile_name_is_refused_with_its_place(db):
     assert "have the same name" in db.outbox("config", "check", code=1)
     db.configure("columns: { payload: ~ }")
     assert "column 'payload' cannot be switched off" in db.outbox("config", "check", code=1)
+
+
+@case("sqlite")
+def the_examples_of_the_page_are_good_configurations(db):
+    with open(PAGE, encoding="utf-8") as page:
+        blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read(), re.M | re.S)
+    assert len(blocks) == 3
+    for block in blocks:
+        db.write("outbox.yaml", f'stores: {{ main: {{ url: "{db.url()}" }} }}\n{block}')
+        db.outbox("config", "check")
 
 
 sys.exit(main())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Run a program with private servers around it: with_servers PROGRAM ARGUMENT...
- * It finds PostgreSQL through TEST_POSTGRES_DIR (its socket) and TEST_POSTGRES_PORT, and MariaDB through
- * TEST_MYSQL_SOCKET and TEST_MYSQL_PORT. Where there is no server, TEST_POSTGRES_MISSING or
+ * It finds PostgreSQL through TEST_POSTGRES_DIR (its socket) and TEST_POSTGRES_PORT, and MariaDB
+ * through TEST_MYSQL_SOCKET and TEST_MYSQL_PORT. Where there is no server, TEST_POSTGRES_MISSING or
  * TEST_MYSQL_MISSING says why.
  */
 #include "config.h"
