@@ -114,6 +114,18 @@ def a_time_may_be_milliseconds_and_an_id_bytes(db):
     assert got[0]["payload_base64"] == "AP8=" and got[1]["tombstone"], got
 
 
+@case("mysql")
+def an_id_may_be_of_the_type_uuid(db):
+    table = ("CREATE TABLE ev (id UUID PRIMARY KEY, aggregatetype VARCHAR(255), aggregateid VARCHAR(255), type VARCHAR(255), "
+             "payload LONGTEXT)")
+    key = uuid.UUID(int=77)
+    for number, id_type in enumerate(("uuid", "string")):
+        begin(db, f"table: relayed{number}, id_type: {id_type}, debezium: {{ table: ev }}", table)
+        db.run("INSERT INTO ev VALUES (%s, 'order', '7', 'A', '{}')", str(key))
+        assert [m["id"] for m in db.deliver()] == [str(key)]
+        db.run("DROP TABLE ev")
+
+
 @case()
 def a_table_that_cannot_be_copied_is_refused_and_nothing_is_made(db):
     db.run("CREATE TABLE other (id INTEGER, payload TEXT)")
