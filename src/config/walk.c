@@ -179,6 +179,7 @@ static const char *expectation(const struct ob_opt *opt)
 	case OB_OPT_BOOL:
 		return "true or false";
 	case OB_OPT_U32:
+	case OB_OPT_I32:
 	case OB_OPT_DOUBLE:
 		return "a number";
 	case OB_OPT_SIZE:
