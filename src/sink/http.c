@@ -490,8 +490,10 @@ static const struct ob_opt http_opts[] = {
 
 const struct ob_sink_ops ob_sink_http = {
 	.name = "http",
+	.caps = OB_SINK_HEADERS,
 	.size = sizeof(struct http_sink),
 	.opts = http_opts,
+	.ce_prefix = "ce-",
 	.open = http_open,
 	.send = http_send,
 	.poll = http_poll,

@@ -449,11 +449,14 @@ OB_TEST(a_destination_names_fields_that_exist)
 	bad(RELAY("route: { destination: 'a.{payload}' }"),
 	    "c.yaml:5:27: relays[0].route.destination: no field '{payload}'\n");
 	bad(RELAY("route: { destination: 'a.{event_type' }"),
-	    "c.yaml:5:27: relays[0].route.destination: a '{' without its '}'\n");
+	    "c.yaml:5:27: relays[0].route.destination: a '{' without its '}'; doubled it stands "
+	    "for itself\n");
 	bad(RELAY("route: { destination: 'a}' }"),
-	    "c.yaml:5:27: relays[0].route.destination: a '}' without its '{'\n");
-	bad(RELAY("route: { destination: '{{target}}' }"),
-	    "c.yaml:5:27: relays[0].route.destination: a '{' without its '}'\n");
+	    "c.yaml:5:27: relays[0].route.destination: a '}' without its '{'; doubled it stands "
+	    "for itself\n");
+	bad(RELAY("route: { destination: '{target}}' }"),
+	    "c.yaml:5:27: relays[0].route.destination: a '}' without its '{'; doubled it stands "
+	    "for itself\n");
 	bad(RELAY("route: { destination: '' }"),
 	    "c.yaml:5:27: relays[0].route.destination: must not be empty\n");
 }
