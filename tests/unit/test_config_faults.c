@@ -154,6 +154,13 @@ OB_TEST(backends_are_looked_up)
 }
 OB_TEST_END
 
+OB_TEST(a_sink_checks_its_options_together)
+{
+	config_bad(STORE "sinks: { out: { type: file, path: /nowhere } }\n",
+		   "c.yaml:2:15: sinks.out: '/nowhere' is no place\n");
+}
+OB_TEST_END
+
 OB_TEST(names_are_checked)
 {
 	config_bad("stores: { Main: { url: 'sqlite:a' } }\n",
@@ -348,7 +355,7 @@ OB_TEST_END
 OB_SUITE("config faults", unknown_keys_are_refused_with_a_guess, wrong_kinds_of_nodes_are_named,
 	 values_out_of_range_say_what_may_stand_there, duplicate_keys_are_found_everywhere,
 	 required_keys_are_missed_at_their_section, a_file_without_a_store_is_refused,
-	 backends_are_looked_up, names_are_checked,
+	 backends_are_looked_up, a_sink_checks_its_options_together, names_are_checked,
 	 two_stores_may_each_have_a_relay_of_the_same_name, a_relay_names_what_exists,
 	 values_must_fit_together, a_layout_is_checked,
 	 all_faults_come_at_once_in_the_order_of_the_file, fifty_faults_are_enough,
