@@ -128,15 +128,12 @@ struct ob_sink_ops {
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_sink */
 	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
-<<<<<<< HEAD
 	/*
 	 * Optional. What stands before the name of a CloudEvents attribute in a header, by the
 	 * binding of this transport: "ce-". NULL: there is no binding, only structured events go.
 	 */
 	const char *ce_prefix;
-=======
 	ob_sink_check_fn *check;
->>>>>>> main
 	ob_sink_open_fn *open;
 	ob_sink_send_fn *send;
 	ob_sink_poll_fn *poll;
