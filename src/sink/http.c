@@ -505,11 +505,8 @@ const struct ob_sink_ops ob_sink_http = {
 	.caps = OB_SINK_HEADERS,
 	.size = sizeof(struct http_sink),
 	.opts = http_opts,
-<<<<<<< HEAD
 	.ce_prefix = "ce-",
-=======
 	.check = http_check,
->>>>>>> main
 	.open = http_open,
 	.send = http_send,
 	.poll = http_poll,
