@@ -17,13 +17,6 @@ static void write_some(int count)
 		rig_write(&rig);
 }
 
-static void stop(struct ob_child *child)
-{
-	ob_child_signal(child, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(child, RIG_SOON_MS), "%s: it does not stop", rig.name);
-	ck_assert_int_eq(child->code, 0);
-}
-
 /* ---- back from a pause ------------------------------------------------- */
 
 /*
@@ -65,7 +58,7 @@ static void pause_at(const char *fault, const char *says)
 	char *before = rig_rows(&rig);
 	ob_child_signal(&first, SIGCONT);
 	rig_expect_log(&rig, "first.log", says, RIG_SOON_MS);
-	stop(&first);
+	rig_stop(&rig, &first);
 	char *after = rig_rows(&rig);
 	ck_assert_str_eq(before, after);
 	free(before);
@@ -73,7 +66,7 @@ static void pause_at(const char *fault, const char *says)
 
 	write_some(WRITES);
 	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
-	stop(&second);
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 }
@@ -128,7 +121,7 @@ static int takeover_ms(int64_t since_ms)
 
 	int took_ms = (int)(rig_now_ms() - since_ms) - PACES * pace_ms;
 
-	stop(&second);
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 	return took_ms;
@@ -149,7 +142,7 @@ static int takeover_after_stop_ms(void)
 {
 	two_workers("stop");
 	write_some(WRITES / 2);
-	stop(&first);
+	rig_stop(&rig, &first);
 	return takeover_ms(rig_now_ms());
 }
 
@@ -201,8 +194,8 @@ OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
 			  RIG_SOON_MS);
 	}
 	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
-	stop(&first);
-	stop(&second);
+	rig_stop(&rig, &first);
+	rig_stop(&rig, &second);
 	rig_audit(&rig); /* nothing crashed: no message may have come twice */
 	rig_done(&rig);
 }
@@ -252,7 +245,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 
 	allow_files(&first, 0);
 	rig_until(&rig, rig_waiting(&rig) == 0, 2000 + PACES * pace_ms);
-	stop(&first);
+	rig_stop(&rig, &first);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 0);
 	(void)snprintf(rig.older, sizeof(rig.older), "%s", moved);
 	rig_audit(&rig);
@@ -260,11 +253,11 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 }
 OB_TEST_END
 
-OB_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
-	 a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
-	 a_resize_under_load_strands_reorders_and_repeats_nothing,
-	 after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
-	 after_a_stop_the_other_takes_over_within_half_a_second,
-	 a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
+RIG_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
+	  a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	  a_resize_under_load_strands_reorders_and_repeats_nothing,
+	  after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
+	  after_a_stop_the_other_takes_over_within_half_a_second,
+	  a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
