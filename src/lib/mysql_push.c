@@ -334,8 +334,16 @@ static int run(struct ob_mysql_driver *driver, const char *sql, struct outbox_er
 static bool mysql_in_transaction(void *self)
 {
 	const struct ob_mysql_driver *driver = self;
+	static const char ask[] = "DO 0";
 	unsigned status = SERVER_STATUS_AUTOCOMMIT;
 
+	/*
+	 * An error, a deadlock for one, may have ended the transaction, but its packet does not
+	 * tell: the status is that of before. The answer to any statement does; of a ping's it is
+	 * not read.
+	 */
+	if (mysql_errno(driver->db) != 0)
+		(void)mysql_real_query(driver->db, ask, sizeof(ask) - 1);
 	(void)mariadb_get_infov(driver->db, MARIADB_CONNECTION_SERVER_STATUS, &status);
 	/* Without autocommit the insert itself begins one. */
 	return (status & SERVER_STATUS_IN_TRANS) || !(status & SERVER_STATUS_AUTOCOMMIT);

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const struct ob_uuid me = { { 1, [6] = 0x40, [8] = 0x80 } };
 
@@ -84,22 +83,6 @@ static void *settle_in_thread(void *arg)
 
 	w->result = worker_settle(w, OB_OUTCOME_PUBLISHED);
 	return NULL;
-}
-
-/*
- * Wait until some statement of the server waits for a row lock. The server does not renew
- * this table when it is read more often than every tenth of a second.
- */
-static void wait_for_a_waiter(void)
-{
-	for (int i = 0; i < 100; i++) {
-		if (number(admin,
-			   "SELECT COUNT(*) FROM information_schema.INNODB_TRX "
-			   "WHERE trx_state = 'LOCK WAIT'") > 0)
-			return;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = 120000000 }, NULL);
-	}
-	ck_abort_msg("nothing waits");
 }
 
 /* ---- sessions -------------------------------------------------------- */
