@@ -118,6 +118,7 @@ const struct ob_store_ops ob_store_mysql = {
 	.setup = my_setup,
 	.setup_sql = my_setup_sql,
 	.check = my_check,
+	.advise = my_advise,
 	.tx_begin = my_tx_begin,
 	.tx_push = my_tx_push,
 	.tx_end = my_tx_end,

@@ -114,6 +114,7 @@ const struct ob_store_ops ob_store_postgres = {
 	.setup = pg_setup,
 	.setup_sql = pg_setup_sql,
 	.check = pg_check,
+	.advise = pg_advise,
 	.tx_begin = pg_tx_begin,
 	.tx_push = pg_tx_push,
 	.tx_end = pg_tx_end,

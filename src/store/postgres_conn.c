@@ -334,6 +334,15 @@ static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 	return s->path ? 0 : pg_oom("connecting", err);
 }
 
+int pg_check_version(int number, const char *text, struct ob_err *err)
+{
+	if (number >= OLDEST)
+		return 0;
+	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
+			  "PostgreSQL %s is too old: upgrade it to %d or newer", text,
+			  OLDEST / 10000);
+}
+
 static int greet(struct pg_store *s, struct ob_err *err)
 {
 	int r = pg_add(s, PG_hello, NULL, err);
@@ -349,10 +358,9 @@ static int greet(struct pg_store *s, struct ob_err *err)
 	s->pooled = pg_get_int(hello, 0, 1) != PQbackendPID(s->conn);
 	(void)snprintf(s->server, sizeof(s->server), "%.*s", (int)version.n, version.p);
 	(void)snprintf(s->database, sizeof(s->database), "%.*s", (int)database.n, database.p);
-	if (s->version < OLDEST)
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
-				  "PostgreSQL %s is too old: upgrade it to %d or newer", s->server,
-				  OLDEST / 10000);
+	r = pg_check_version(s->version, s->server, err);
+	if (r < 0)
+		return r;
 	if (!ob_str_eq(encoding, OB_STR("UTF8")))
 		return ob_err_set(
 			err, OUTBOX_ESTORE, OB_ERR_FATAL,

@@ -28,6 +28,8 @@ struct place {
 	 */
 	void *(*hold)(const char *url, const char *sql);
 	void (*let_go)(void *held);
+	/* Let the tables of a new database live in that directory, which may be on another disk. */
+	void (*move)(const char *url, const char *dir);
 	/* End every other connection to that database, from the server's side. */
 	void (*kick)(const char *url);
 	/* End the server as a crash does; start it again. */

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <mysql.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,22 @@ static void mysql_make(const char *dir, char url[PLACE_URL])
 	mysql_server_url(&server, "root", name, url);
 }
 
+/* A database is a directory, and may be a link to one. */
+static void mysql_move(const char *url, const char *dir)
+{
+	const struct passwd *user = geteuid() == 0 ? getpwnam("mysql") : NULL;
+	char name[64], from[160], options[192];
+
+	if (user)
+		ck_assert_int_eq(chown(dir, user->pw_uid, user->pw_gid), 0);
+	name_of(url, name);
+	(void)snprintf(from, sizeof(from), "%s/data/%s", server.dir, name);
+	(void)snprintf(options, sizeof(options), "%s/db.opt", from);
+	ck_assert_int_eq(unlink(options), 0);
+	ck_assert_int_eq(rmdir(from), 0);
+	ck_assert_int_eq(symlink(dir, from), 0);
+}
+
 static void mysql_kick(const char *url)
 {
 	unsigned long ids[SESSIONS_MAX];
@@ -142,6 +159,7 @@ const struct place place_mysql = {
 	.run = mysql_run,
 	.hold = mysql_hold,
 	.let_go = mysql_let_go,
+	.move = mysql_move,
 	.kick = mysql_kick,
 	.crash = mysql_crash,
 	.again = mysql_again,

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <libpq-fe.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -71,6 +72,24 @@ static void postgres_make(const char *dir, char url[PLACE_URL])
 	pg_server_url(&server, "postgres", name, url);
 }
 
+static void postgres_move(const char *url, const char *dir)
+{
+	static unsigned made;
+	const struct passwd *user = geteuid() == 0 ? getpwnam("postgres") : NULL;
+	char admin[PLACE_URL], name[64], sql[256];
+
+	if (user)
+		ck_assert_int_eq(chown(dir, user->pw_uid, user->pw_gid), 0);
+	ck_assert_int_eq(sscanf(url, "postgresql://postgres@/%63[^?]", name), 1);
+	pg_server_url(&server, "postgres", "postgres", admin);
+	(void)snprintf(sql, sizeof(sql), "CREATE TABLESPACE s%d_%u LOCATION '%s'", (int)getpid(),
+		       ++made, dir);
+	postgres_run(admin, sql);
+	(void)snprintf(sql, sizeof(sql), "ALTER DATABASE %s SET TABLESPACE s%d_%u", name,
+		       (int)getpid(), made);
+	postgres_run(admin, sql);
+}
+
 static void postgres_kick(const char *url)
 {
 	postgres_run(url,
@@ -97,6 +116,7 @@ const struct place place_postgres = {
 	.run = postgres_run,
 	.hold = postgres_hold,
 	.let_go = postgres_let_go,
+	.move = postgres_move,
 	.kick = postgres_kick,
 	.crash = postgres_crash,
 	.again = postgres_again,

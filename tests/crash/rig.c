@@ -14,6 +14,8 @@
 
 enum { ARENA_MAX = 8 << 20, FILE_MAX = 256 << 20, PAGE = 5000 };
 
+const char *rig_volume;
+
 static const struct place *chosen;
 
 const struct place *rig_place(void)
@@ -87,6 +89,8 @@ void rig_init(struct rig *rig, const char *name, uint64_t seed)
 	ob_temp_dir(rig->dir);
 	(void)snprintf(rig->events, sizeof(rig->events), "%s/events.ndjson", rig->dir);
 	chosen->make(rig->dir, rig->url);
+	if (rig_volume)
+		chosen->move(rig->url, rig_volume);
 	(void)unsetenv("OUTBOX_CONFIG");
 	(void)unsetenv("OUTBOX_STORE");
 	write_config(rig);

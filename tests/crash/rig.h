@@ -33,7 +33,8 @@ struct rig {
 	uint32_t crashes; /* kills and pauses so far: each may repeat what was in flight */
 };
 
-/* Set up; nothing runs yet. */
+/* Set up; nothing runs yet. With a volume, the database's tables live in that directory. */
+extern const char *rig_volume;
 void rig_init(struct rig *rig, const char *name, uint64_t seed);
 void rig_done(struct rig *rig);
 

@@ -95,6 +95,50 @@ OB_TEST(a_worker_paused_before_its_settle_changes_nothing_when_it_resumes)
 }
 OB_TEST_END
 
+/*
+ * Inside a transaction, with locks on what it changes. SQLite's lock cannot be taken from it;
+ * servers end a transaction in which nothing happens. Heartbeats and renewals take turns, so
+ * of two neighbours one is a renewal, which locks the leases.
+ */
+OB_TEST(a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long)
+{
+	static const char *const faults[] = { "store.before_commit:13:stop",
+					      "store.before_commit:14:stop" };
+	static struct rig rigs[2];
+	struct ob_child frozen[2], heir[2];
+
+	if (!rig_place()->concurrent) {
+		(void)printf(
+			"# N/A a worker frozen inside a transaction: SQLite's lock stays its\n");
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_init(&rigs[i], faults[i], 7);
+		rig_start(&rigs[i], &frozen[i], faults[i], "frozen.log");
+	}
+	for (int i = 0; i < 2; i++) {
+		ck_assert_msg(ob_child_wait_stop(&frozen[i], RIG_SOON_MS), "%s never fired",
+			      faults[i]);
+		rigs[i].crashes++;
+		rig_start(&rigs[i], &heir[i], NULL, "heir.log");
+		for (int k = 0; k < WRITES; k++)
+			rig_write(&rigs[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_until(&rigs[i], rig_waiting(&rigs[i]) == 0, RIG_SOON_MS);
+		rig_until(&rigs[i], rig_leased(&rigs[i], heir[i].pid) == RIG_PARTITIONS,
+			  RIG_SOON_MS);
+		ck_assert_int_eq(ob_child_look(&frozen[i]), OB_CHILD_STOPPED);
+		ob_child_signal(&frozen[i], SIGCONT);
+		rig_expect_log(&rigs[i], "frozen.log", "leases lost", RIG_SOON_MS);
+		rig_stop(&rigs[i], &frozen[i]);
+		rig_stop(&rigs[i], &heir[i]);
+		rig_audit(&rigs[i]);
+		rig_done(&rigs[i]);
+	}
+}
+OB_TEST_END
+
 /* ---- how fast ----------------------------------------------------------- */
 
 static void two_workers(const char *name)
@@ -257,6 +301,7 @@ RIG_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it
 	  a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
 	  a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
 	  a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	  a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long,
 	  a_resize_under_load_strands_reorders_and_repeats_nothing,
 	  after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
 	  after_a_stop_the_other_takes_over_within_half_a_second,

@@ -3,6 +3,7 @@
 #include "certs.h"
 #include "mysql_fixture.h"
 #include "run.h"
+#include "store/mysql.h"
 
 #include <pwd.h>
 #include <stdio.h>
@@ -104,5 +105,42 @@ OB_TEST(a_server_without_tls_is_not_used_when_tls_is_demanded)
 }
 OB_TEST_END
 
+OB_TEST(settings_that_weaken_a_promise_are_told)
+{
+	struct ob_buf lines = OB_BUF_INIT(1 << 16);
+
+	fixture_begin(2);
+	struct ob_store *store = fixture_store("root");
+	sql(admin, "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+	ok(ob_store_advise(store, &lines, &fault));
+	ck_assert_uint_eq(lines.len, 0);
+	sql(admin, "SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+	ok(ob_store_advise(store, &lines, &fault));
+	ck_assert_msg(strstr(ob_buf_str(&lines), "innodb_flush_log_at_trx_commit is 2"), "%s",
+		      ob_buf_str(&lines));
+	ob_buf_done(&lines);
+	ob_store_free(store);
+	fixture_end();
+}
+OB_TEST_END
+
+OB_TEST(a_server_that_is_too_old_is_refused)
+{
+	static const char advice[] = "too old: use MariaDB 10.6 or MySQL 8.0.17, or newer";
+	static const char *const old[] = { "10.5.99-MariaDB-log", "8.0.16", "5.7.44-log" };
+
+	ck_assert_int_eq(my_check_version("10.6.0-MariaDB", &fault), 0);
+	ck_assert_int_eq(my_check_version("11.4.2-MariaDB-ubu2404", &fault), 0);
+	ck_assert_int_eq(my_check_version("8.0.17", &fault), 0);
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		ck_assert_int_lt(my_check_version(old[i], &fault), 0);
+		ck_assert_int_eq(fault.kind, OB_ERR_FATAL);
+		ck_assert_msg(strstr(fault.msg, advice) && strstr(fault.msg, old[i]), "%s",
+			      fault.msg);
+	}
+}
+OB_TEST_END
+
 MYSQL_SUITE("MySQL connect", tls_with_a_private_authority_is_verified,
-	    a_server_without_tls_is_not_used_when_tls_is_demanded)
+	    a_server_without_tls_is_not_used_when_tls_is_demanded,
+	    settings_that_weaken_a_promise_are_told, a_server_that_is_too_old_is_refused)

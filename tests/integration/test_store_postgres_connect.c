@@ -4,6 +4,7 @@
 #include "certs.h"
 #include "pg_fixture.h"
 #include "run.h"
+#include "store/postgres.h"
 
 #include <pwd.h>
 #include <sys/stat.h>
@@ -123,6 +124,33 @@ OB_TEST(of_several_hosts_the_one_that_takes_writes_is_used)
 }
 OB_TEST_END
 
+/* ---- a server that cannot do -------------------------------------------- */
+
+OB_TEST(a_database_of_another_encoding_is_refused)
+{
+	char where[256];
+
+	fixture_new();
+	PGconn *app = app_open();
+	exec(app, "CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0");
+	pg_server_url(&server, "postgres", "plain", where);
+	expect_refused(where, OB_ERR_FATAL,
+		       "database 'plain' has the encoding SQL_ASCII: make one with ENCODING "
+		       "'UTF8'");
+	PQfinish(app);
+}
+OB_TEST_END
+
+OB_TEST(a_server_that_is_too_old_is_refused)
+{
+	ck_assert_int_eq(pg_check_version(140000, "14.0", &err), 0);
+	ck_assert_int_lt(pg_check_version(130014, "13.14", &err), 0);
+	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
+	ck_assert_str_eq(err.msg, "PostgreSQL 13.14 is too old: upgrade it to 14 or newer");
+}
+OB_TEST_END
+
 PG_SUITE("PostgreSQL connect", tls_with_a_private_authority_is_verified_in_full,
 	 a_server_without_tls_is_not_used_when_tls_is_demanded,
-	 of_several_hosts_the_one_that_takes_writes_is_used)
+	 of_several_hosts_the_one_that_takes_writes_is_used,
+	 a_database_of_another_encoding_is_refused, a_server_that_is_too_old_is_refused)
