@@ -119,6 +119,7 @@ const struct ob_store_ops ob_store_mysql = {
 	.setup_sql = my_setup_sql,
 	.grants_sql = my_grants_sql,
 	.check = my_check,
+	.advise = my_advise,
 	.tx_begin = my_tx_begin,
 	.tx_push = my_tx_push,
 	.tx_end = my_tx_end,

@@ -20,6 +20,7 @@
 #define MY_MAP(X) \
 	X(now, "reading the clock") \
 	X(server, "reading the server's settings") \
+	X(durability, "reading the server's settings") \
 	X(lock_setup, "waiting for another setup") \
 	X(unlock_setup, "ending the setup") \
 	X(table_info, "reading the schema") \
@@ -362,7 +363,10 @@ int my_filter(struct my_store *s, const struct ob_filter *filter, bool pick,
 ob_store_setup_fn my_setup;
 ob_store_setup_sql_fn my_setup_sql;
 ob_store_grants_sql_fn my_grants_sql;
+/* Is a server that calls itself so ("10.11.6-MariaDB-...") new enough? */
+int my_check_version(const char *version, struct ob_err *err);
 ob_store_check_fn my_check;
+ob_store_advise_fn my_advise;
 ob_store_resize_fn my_resize;
 ob_store_tx_begin_fn my_tx_begin;
 ob_store_tx_push_fn my_tx_push;

@@ -298,7 +298,7 @@ static int check_indexes(struct my_store *s, struct ob_err *err)
 
 /* ---- the server ------------------------------------------------------ */
 
-static int check_version(const char *version, struct ob_err *err)
+int my_check_version(const char *version, struct ob_err *err)
 {
 	bool maria = strstr(version, "MariaDB") != NULL;
 	unsigned a = 0, b = 0, c = 0;
@@ -360,7 +360,7 @@ static int check_server(struct my_store *s, struct ob_err *err)
 	if (r < 0)
 		return r;
 	(void)snprintf(version, sizeof(version), "%.*s", (int)my_str(q, 0).n, my_str(q, 0).p);
-	r = check_version(version, err);
+	r = my_check_version(version, err);
 	return r < 0 ? r : check_settings(q, err);
 }
 

@@ -115,6 +115,7 @@ const struct ob_store_ops ob_store_postgres = {
 	.setup_sql = pg_setup_sql,
 	.grants_sql = pg_grants_sql,
 	.check = pg_check,
+	.advise = pg_advise,
 	.tx_begin = pg_tx_begin,
 	.tx_push = pg_tx_push,
 	.tx_end = pg_tx_end,

@@ -251,6 +251,12 @@ int ob_store_check(struct ob_store *store, struct ob_err *err)
 	return store->ops->check(store, err);
 }
 
+int ob_store_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
+{
+	assert(store && out && err);
+	return store->ops->advise ? store->ops->advise(store, out, err) : 0;
+}
+
 /* ---- writing --------------------------------------------------------- */
 
 int ob_store_tx_begin(struct ob_store *store, struct ob_err *err)

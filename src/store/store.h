@@ -89,6 +89,12 @@ typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, struct ob_buf
  */
 typedef int ob_store_check_fn(struct ob_store *store, struct ob_err *err);
 
+/*
+ * Optional. What works, and yet weakens a promise or will bite later: a line for each into `out`,
+ * with what to do about it. Nothing to say is success.
+ */
+typedef int ob_store_advise_fn(struct ob_store *store, struct ob_buf *out, struct ob_err *err);
+
 /* ---- writing, for the command line and tests ------------------------- */
 
 /*
@@ -434,6 +440,7 @@ struct ob_store_ops {
 	ob_store_setup_sql_fn *setup_sql;
 	ob_store_grants_sql_fn *grants_sql;
 	ob_store_check_fn *check;
+	ob_store_advise_fn *advise;
 	ob_store_tx_begin_fn *tx_begin;
 	ob_store_tx_push_fn *tx_push;
 	ob_store_tx_end_fn *tx_end;
@@ -511,6 +518,7 @@ int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *
 /* The operations; see the function types above. */
 ob_store_setup_fn ob_store_setup;
 ob_store_check_fn ob_store_check;
+ob_store_advise_fn ob_store_advise;
 ob_store_tx_begin_fn ob_store_tx_begin;
 ob_store_tx_push_fn ob_store_tx_push;
 ob_store_tx_end_fn ob_store_tx_end;
