@@ -24,7 +24,9 @@ static int64_t now_us(const struct rabbitmq_sink *sink)
 
 /* ---- opening --------------------------------------------------------- */
 
-static int check_options(const struct rabbitmq_sink *sink, struct ob_err *err)
+/* Take the url apart and see whether the other options go with it. */
+static int read_options(const struct rabbitmq_sink *sink, struct ob_rabbitmq_url *ret_url,
+			struct ob_err *err)
 {
 	if (sink->exchange[0] && sink->exchange_per_message)
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
@@ -34,7 +36,21 @@ static int check_options(const struct rabbitmq_sink *sink, struct ob_err *err)
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 				  "the exchange of the rabbitmq sink has more than %d bytes",
 				  OB_RABBITMQ_SHORT);
-	return 0;
+	int r = ob_rabbitmq_url_parse(sink->url_text, ret_url, err);
+	if (r == 0 && !ret_url->tls && (sink->tls_ca || sink->tls_cert || sink->tls_key))
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "the rabbitmq sink has tls options, but its url asks for no TLS: "
+				  "write amqps://");
+	return r;
+}
+
+static int rabbitmq_check(struct ob_sink *base, struct ob_err *err)
+{
+	struct ob_rabbitmq_url url = { 0 };
+	int r = read_options((struct rabbitmq_sink *)base, &url, err);
+
+	ob_rabbitmq_url_done(&url);
+	return r;
 }
 
 static int make_tls(struct rabbitmq_sink *sink, struct ob_err *err)
@@ -44,13 +60,7 @@ static int make_tls(struct rabbitmq_sink *sink, struct ob_err *err)
 					.key = sink->tls_key,
 					.verify = sink->tls_verify };
 
-	if (sink->url.tls)
-		return ob_net_tls_new(&conf, &sink->tls, err);
-	if (sink->tls_ca || sink->tls_cert || sink->tls_key)
-		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-				  "the rabbitmq sink has tls options, but its url asks for no TLS: "
-				  "write amqps://");
-	return 0;
+	return sink->url.tls ? ob_net_tls_new(&conf, &sink->tls, err) : 0;
 }
 
 static void unprepare(struct rabbitmq_sink *sink)
@@ -65,10 +75,8 @@ static void unprepare(struct rabbitmq_sink *sink)
 /* What needs no peer, once. */
 static int prepare(struct rabbitmq_sink *sink, struct ob_err *err)
 {
-	int r = check_options(sink, err);
+	int r = read_options(sink, &sink->url, err);
 
-	if (r == 0)
-		r = ob_rabbitmq_url_parse(sink->url_text, &sink->url, err);
 	if (r == 0)
 		r = make_tls(sink, err);
 	if (r == 0)
@@ -384,6 +392,7 @@ const struct ob_sink_ops ob_sink_rabbitmq = {
 	.name = "rabbitmq",
 	.size = sizeof(struct rabbitmq_sink),
 	.opts = rabbitmq_opts,
+	.check = rabbitmq_check,
 	.open = rabbitmq_open,
 	.send = rabbitmq_send,
 	.poll = rabbitmq_poll,
