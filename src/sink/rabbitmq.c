@@ -392,6 +392,7 @@ const struct ob_sink_ops ob_sink_rabbitmq = {
 	.name = "rabbitmq",
 	.size = sizeof(struct rabbitmq_sink),
 	.opts = rabbitmq_opts,
+	.ce_prefix = "cloudEvents_",
 	.check = rabbitmq_check,
 	.open = rabbitmq_open,
 	.send = rabbitmq_send,

@@ -208,12 +208,12 @@ struct ob_rabbitmq_properties {
 };
 /* REJECT when AMQP cannot carry something. Good until the next call; _done() in any case. */
 int ob_rabbitmq_properties_make(struct rabbitmq_sink *sink, const struct ob_delivery *delivery,
-				struct ob_rabbitmq_properties *ret, struct ob_err *err);
+				struct ob_rabbitmq_properties *properties, struct ob_err *err);
 void ob_rabbitmq_properties_done(struct ob_rabbitmq_properties *properties);
 
 static inline amqp_bytes_t ob_rabbitmq_bytes(struct ob_str s)
 {
-	/* The library only reads what it is given to encode. */
+	/* The library only reads what it encodes. NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	return (amqp_bytes_t){ s.n, (void *)(uintptr_t)s.p };
 }
 

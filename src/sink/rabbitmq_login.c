@@ -55,7 +55,7 @@ static int refused(uint16_t code, amqp_bytes_t text, struct ob_err *err)
 static int await_method(const struct login *login, amqp_method_number_t id, const void **ret,
 			struct ob_err *err)
 {
-	amqp_frame_t frame;
+	amqp_frame_t frame = { 0 };
 	int r = await_frame(login, &frame, err);
 
 	if (r < 0)
@@ -86,7 +86,7 @@ static int await_method(const struct login *login, amqp_method_number_t id, cons
 static int call(const struct login *login, uint16_t channel, amqp_method_number_t id, void *method,
 		amqp_method_number_t answer, struct ob_err *err)
 {
-	const void *ignored;
+	const void *ignored = NULL;
 
 	if (!ob_rabbitmq_add_method(&login->sink->conn, channel, id, method))
 		return no_memory(err);
@@ -196,7 +196,7 @@ static int open_channel(const struct login *login, struct ob_err *err)
 static int shake_hands(const struct login *login, struct ob_err *err)
 {
 	struct ob_rabbitmq_conn *conn = &login->sink->conn;
-	const void *method;
+	const void *method = NULL;
 
 	ob_buf_add(&conn->out.bytes, OB_STR("AMQP\0\0\x09\x01"));
 	int r = await_method(login, AMQP_CONNECTION_START_METHOD, &method, err);
