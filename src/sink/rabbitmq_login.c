@@ -38,61 +38,55 @@ static int await_frame(const struct login *login, amqp_frame_t *ret_frame, struc
 }
 
 /* The broker does not want us; whatever the code, no message is to blame. */
-static int refused(uint16_t code, amqp_bytes_t text, struct ob_err *err)
+static void refused(uint16_t code, amqp_bytes_t text, struct ob_err *err)
 {
 	enum ob_rabbitmq_blame blame;
 
-	if (code == AMQP_ACCESS_REFUSED)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
-				  "rabbitmq says 403: ACCESS_REFUSED: check user name and "
-				  "password, and that this user may come from here");
 	(void)ob_rabbitmq_error(code, ob_rabbitmq_str(text), &blame, err);
 	err->kind = OB_ERR_DOWN;
-	return err->status;
+	if (code == AMQP_ACCESS_REFUSED)
+		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
+				 "rabbitmq says 403: ACCESS_REFUSED: check user name and "
+				 "password, and that this user may come from here");
 }
 
-/* The answer with that id. Its fields are good until the next one. */
-static int await_method(const struct login *login, amqp_method_number_t id, const void **ret,
-			struct ob_err *err)
+/* The answer with that id, good until the next one; NULL: see *err. */
+static const void *await_method(const struct login *login, amqp_method_number_t id,
+				struct ob_err *err)
 {
 	amqp_frame_t frame = { 0 };
-	int r = await_frame(login, &frame, err);
 
-	if (r < 0)
-		return r;
-	if (frame.frame_type == PROTOCOL_HEADER)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
-				  "the broker speaks another version of AMQP than 0-9-1");
-	if (frame.frame_type != AMQP_FRAME_METHOD)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "unexpected frame %d",
-				  frame.frame_type);
+	if (await_frame(login, &frame, err) < 0)
+		return NULL;
 	const void *method = frame.payload.method.decoded;
-	if (frame.payload.method.id == id) {
-		*ret = method;
-		return 0;
-	}
-	if (frame.payload.method.id == AMQP_CONNECTION_CLOSE_METHOD) {
-		const amqp_connection_close_t *close = method;
-		return refused(close->reply_code, close->reply_text, err);
-	}
-	if (frame.payload.method.id == AMQP_CHANNEL_CLOSE_METHOD) {
-		const amqp_channel_close_t *close = method;
-		return refused(close->reply_code, close->reply_text, err);
-	}
-	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "unexpected answer 0x%x",
-			  (unsigned)frame.payload.method.id);
+	if (frame.frame_type == PROTOCOL_HEADER)
+		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
+				 "the broker speaks another version of AMQP than 0-9-1");
+	else if (frame.frame_type != AMQP_FRAME_METHOD)
+		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "unexpected frame %d",
+				 frame.frame_type);
+	else if (frame.payload.method.id == id)
+		return method;
+	else if (frame.payload.method.id == AMQP_CONNECTION_CLOSE_METHOD)
+		refused(((const amqp_connection_close_t *)method)->reply_code,
+			((const amqp_connection_close_t *)method)->reply_text, err);
+	else if (frame.payload.method.id == AMQP_CHANNEL_CLOSE_METHOD)
+		refused(((const amqp_channel_close_t *)method)->reply_code,
+			((const amqp_channel_close_t *)method)->reply_text, err);
+	else
+		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "unexpected answer 0x%x",
+				 (unsigned)frame.payload.method.id);
+	return NULL;
 }
 
 static int call(const struct login *login, uint16_t channel, amqp_method_number_t id, void *method,
 		amqp_method_number_t answer, struct ob_err *err)
 {
-	const void *ignored = NULL;
-
 	if (!ob_rabbitmq_add_method(&login->sink->conn, channel, id, method))
 		return no_memory(err);
-	int r = await_method(login, answer, &ignored, err);
+	bool ok = await_method(login, answer, err) != NULL;
 	ob_rabbitmq_release_frames(&login->sink->conn);
-	return r;
+	return ok ? 0 : err->status;
 }
 
 /* ---- the steps ------------------------------------------------------- */
@@ -196,20 +190,17 @@ static int open_channel(const struct login *login, struct ob_err *err)
 static int shake_hands(const struct login *login, struct ob_err *err)
 {
 	struct ob_rabbitmq_conn *conn = &login->sink->conn;
-	const void *method = NULL;
 
 	ob_buf_add(&conn->out.bytes, OB_STR("AMQP\0\0\x09\x01"));
-	int r = await_method(login, AMQP_CONNECTION_START_METHOD, &method, err);
-	if (r < 0)
-		return r;
+	if (!await_method(login, AMQP_CONNECTION_START_METHOD, err))
+		return err->status;
 	ob_rabbitmq_release_frames(conn);
 	if (!add_start_ok(login->sink))
 		return no_memory(err);
-	r = await_method(login, AMQP_CONNECTION_TUNE_METHOD, &method, err);
-	if (r == 0)
-		r = tune(login, method, err);
-	if (r < 0)
-		return r;
+	const amqp_connection_tune_t *theirs =
+		await_method(login, AMQP_CONNECTION_TUNE_METHOD, err);
+	if (!theirs || tune(login, theirs, err) < 0)
+		return err->status;
 	ob_rabbitmq_release_frames(conn);
 	return open_channel(login, err);
 }
