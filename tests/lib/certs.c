@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Certificates by openssl. */
+/* By the openssl program. */
 #include "certs.h"
 
 #include "run.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 static const char commands[] =
-	"for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
-	"-nodes -days 2 -subj /CN=$ca -keyout $ca.key -out $ca.crt; done\n"
+	"key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'\n"
+	"for ca in ca other; do openssl req -x509 $key -days 2 -subj /CN=$ca -keyout $ca.key "
+	"-out $ca.crt; done\n"
 	"printf 'subjectAltName=DNS:localhost' >ext\n"
-	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server "
-	"-keyout server.key -out server.csr\n"
+	"openssl req $key -subj /CN=server -keyout server.key -out server.csr\n"
 	"openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 "
 	"-extfile ext -out server.crt";
 
