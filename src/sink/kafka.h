@@ -40,6 +40,7 @@ struct kafka_sink {
 	rd_kafka_conf_t *conf;   /* what every producer is made from; NULL: not prepared */
 	rd_kafka_t *rk;          /* NULL: none */
 	rd_kafka_queue_t *queue; /* its events */
+	rd_kafka_topic_t *topic; /* the last one written to; NULL: none */
 	int wake_fd;             /* readable when the queue may hold some */
 	bool ready;              /* a broker has answered */
 	bool spent;              /* has refused a message: no more goes through this producer */
@@ -65,7 +66,7 @@ int ob_kafka_properties(const char *text, rd_kafka_conf_t *conf, struct ob_err *
 int ob_kafka_check(const struct kafka_sink *sink, const struct ob_delivery *delivery,
 		   struct ob_err *err);
 /* Hand it to the producer, the item as what its answer comes back with. */
-rd_kafka_resp_err_t ob_kafka_produce(rd_kafka_t *rk, struct ob_lane_item *item);
+rd_kafka_resp_err_t ob_kafka_produce(struct kafka_sink *sink, struct ob_lane_item *item);
 
 /* ---- kafka_error.c ---------------------------------------------------- */
 

@@ -71,7 +71,7 @@ static uint32_t produce_run(struct kafka_sink *sink, const struct ob_lane *lane,
 
 	*ret_code = RD_KAFKA_RESP_ERR_NO_ERROR;
 	do {
-		*ret_code = ob_kafka_produce(sink->rk, item);
+		*ret_code = ob_kafka_produce(sink, item);
 		if (*ret_code != RD_KAFKA_RESP_ERR_NO_ERROR)
 			break;
 		n++;

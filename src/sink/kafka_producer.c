@@ -156,6 +156,9 @@ void ob_kafka_stop(struct kafka_sink *sink)
 	(void)rd_kafka_purge(sink->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
 					       RD_KAFKA_PURGE_F_NON_BLOCKING);
 	rd_kafka_queue_destroy(sink->queue);
+	if (sink->topic)
+		rd_kafka_topic_destroy(sink->topic);
+	sink->topic = NULL;
 	/* Waits for its threads: afterwards nobody reads a body any more. */
 	rd_kafka_destroy(sink->rk);
 	(void)close(sink->wake_fd);

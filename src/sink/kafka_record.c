@@ -100,19 +100,35 @@ static rd_kafka_headers_t *make_headers(const struct ob_delivery *d)
 	return ok ? headers : NULL;
 }
 
-rd_kafka_resp_err_t ob_kafka_produce(rd_kafka_t *rk, struct ob_lane_item *item)
+/*
+ * The handle of a topic, the last one being kept. By name alone the library asks for a new topic's
+ * partitions up to a second late.
+ */
+static rd_kafka_topic_t *topic_of(struct kafka_sink *sink, struct ob_str name)
+{
+	char text[OB_KAFKA_TOPIC_MAX + 1];
+
+	if (sink->topic && ob_str_eq(name, ob_str(rd_kafka_topic_name(sink->topic))))
+		return sink->topic;
+	memcpy(text, name.p, name.n);
+	text[name.n] = '\0';
+	if (sink->topic)
+		rd_kafka_topic_destroy(sink->topic);
+	sink->topic = rd_kafka_topic_new(sink->rk, text, NULL);
+	return sink->topic;
+}
+
+rd_kafka_resp_err_t ob_kafka_produce(struct kafka_sink *sink, struct ob_lane_item *item)
 {
 	const struct ob_delivery *d = &item->delivery;
-	rd_kafka_headers_t *headers = make_headers(d);
-	char topic[OB_KAFKA_TOPIC_MAX + 1];
+	rd_kafka_topic_t *topic = topic_of(sink, d->destination);
+	rd_kafka_headers_t *headers = topic ? make_headers(d) : NULL;
 
 	if (!headers)
 		return RD_KAFKA_RESP_ERR__QUEUE_FULL; /* memory is short: later */
-	memcpy(topic, d->destination.p, d->destination.n);
-	topic[d->destination.n] = '\0';
 	/* No flag: the body stays ours and is not copied. The library only reads it. */
 	rd_kafka_resp_err_t code = rd_kafka_producev(
-		rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_KEY(d->key.p, d->key.n),
+		sink->rk, RD_KAFKA_V_RKT(topic), RD_KAFKA_V_KEY(d->key.p, d->key.n),
 		RD_KAFKA_V_VALUE((void *)(uintptr_t)d->body.p, d->body.n),
 		RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(item), RD_KAFKA_V_END);
 
