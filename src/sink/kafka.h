@@ -78,6 +78,11 @@ int ob_kafka_error(rd_kafka_resp_err_t code, const char *text, bool *ret_one, st
 /* It was not sent because something else went wrong. */
 bool ob_kafka_is_unsent(rd_kafka_resp_err_t code);
 
+/* ---- kafka_guard.c ---------------------------------------------------- */
+
+/* Of a producer made from `conf`, nothing is sent behind a refusal. False: no memory. */
+bool ob_kafka_guard(rd_kafka_conf_t *conf);
+
 /* ---- kafka_producer.c ------------------------------------------------- */
 
 /* The configuration from the options, checked as far as that goes without a broker. */

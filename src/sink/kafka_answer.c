@@ -312,7 +312,8 @@ static void renew(struct kafka_sink *sink)
 	struct ob_err err = OB_ERR_INIT;
 
 	ob_kafka_stop(sink);
-	sink->batch_max = sink->suspects > 0 ? sink->next_batch_max : 0;
+	if (sink->suspects == 0 || sink->next_batch_max > 0)
+		sink->batch_max = sink->suspects > 0 ? sink->next_batch_max : 0;
 	sink->next_batch_max = 0;
 	if (ob_kafka_start(sink, &err) < 0)
 		doubt(sink, &err);

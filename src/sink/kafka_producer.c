@@ -2,7 +2,7 @@
 /*
  * Making and ending producers. The order of a key rests on four settings together: idempotence,
  * one request at a time for each broker, no timeout inside the library, and gapless: when a broker
- * refuses a batch, the producer is over and sends nothing that was behind it.
+ * refuses a batch, the producer is over. kafka_guard.c sees to it that this holds at once.
  */
 #include "sink/kafka.h"
 
@@ -112,7 +112,10 @@ static int make(struct kafka_sink *sink, struct ob_err *err)
 	char why[300] = "";
 	int r = 0;
 
-	if (sink->batch_max > 0)
+	/* A copy of a configuration has no guard. */
+	if (!ob_kafka_guard(conf))
+		r = ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "allocating for kafka");
+	if (r == 0 && sink->batch_max > 0)
 		r = set_number(conf, "batch.num.messages", sink->batch_max, err);
 	if (r == 0) {
 		sink->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why));
