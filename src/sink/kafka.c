@@ -176,9 +176,10 @@ static const struct ob_opt kafka_opts[] = {
 
 const struct ob_sink_ops ob_sink_kafka = {
 	.name = "kafka",
-	.caps = OB_SINK_ORDERED,
+	.caps = OB_SINK_ORDERED | OB_SINK_HEADERS,
 	.size = sizeof(struct kafka_sink),
 	.opts = kafka_opts,
+	.ce_prefix = "ce_",
 	.check = kafka_check,
 	.open = kafka_open,
 	.send = kafka_send,

@@ -33,6 +33,7 @@
 	X(object, "reading the schema") \
 	X(columns, "reading the schema") \
 	X(table_indexes, "reading the schema") \
+	X(copy_trigger, "reading the schema") \
 	X(meta_get, "reading the schema version") \
 	X(meta_set, "changing the schema") \
 	X(any_lease, "looking for leases") \
@@ -197,6 +198,7 @@ int pg_add_filter(struct pg_store *s, const struct ob_filter *filter, bool lock,
 
 ob_store_setup_fn pg_setup;
 ob_store_setup_sql_fn pg_setup_sql;
+ob_store_grants_sql_fn pg_grants_sql;
 ob_store_check_fn pg_check;
 ob_store_resize_fn pg_resize;
 ob_store_tx_begin_fn pg_tx_begin;
