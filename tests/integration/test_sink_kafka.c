@@ -271,7 +271,7 @@ OB_TEST(other_keys_go_on_when_one_is_refused)
 	refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
 	row_deliver(sink);
 	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 250);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 250);
+	ck_assert_msg(row_count(OB_ERR_NONE) == 250, "%s", row.acks[499].err.msg);
 	ck_assert_uint_eq(strncmp(log_text(), "250 251 252 ", 12), 0);
 	stop(sink);
 }
@@ -337,29 +337,33 @@ OB_TEST(what_passes_by_itself_costs_nothing)
 }
 OB_TEST_END
 
+/* Again and again: a second is short for a busy machine. */
+static void row_deliver_all(struct ob_sink *sink)
+{
+	do {
+		must_open(sink);
+		row.got = 0;
+		row_deliver(sink);
+	} while (row_count(OB_ERR_NONE) < row.count);
+}
+
 OB_TEST(a_lost_acknowledgement_is_an_outage_in_time)
 {
 	struct ob_sink *sink = start("timeout", "1s");
 
 	row_init(5, "k", "orders");
-	row_deliver(sink);
+	row_deliver_all(sink);
 	kafka_mock_skip(&mock);
 	kafka_mock_pause(&mock);
-	row_init(5, "k", "orders");
 	int64_t before = ob_clock_boot_us(&ob_clock_system);
+	row.got = 0;
 	row_deliver(sink);
 	ck_assert_int_lt(ob_clock_boot_us(&ob_clock_system) - before, 20000000);
 	ck_assert_uint_eq(row_count(OB_ERR_DOWN), 5);
-	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "not acknowledged"));
+	ck_assert_msg(strstr(row.acks[0].err.msg, "not acknowledged") != NULL, "%s",
+		      row.acks[0].err.msg);
 	kafka_mock_continue(&mock);
-	must_open(sink);
-	row.got = 0;
-	row_deliver(sink);
-	while (row_count(OB_ERR_NONE) < 5) { /* one second is short for a busy machine */
-		must_open(sink);
-		row.got = 0;
-		row_deliver(sink);
-	}
+	row_deliver_all(sink);
 	ck_assert_uint_eq(strncmp(log_text(), "0 1 2 3 4", 9), 0);
 	stop(sink);
 }

@@ -108,7 +108,11 @@ void kafka_mock_tell(struct kafka_mock *mock, const char *fmt, ...)
 
 void kafka_mock_pause(struct kafka_mock *mock)
 {
+	int status;
+
 	ck_assert_int_eq(kill(mock->pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(mock->pid, &status, WUNTRACED), mock->pid);
+	ck_assert(WIFSTOPPED(status));
 }
 
 void kafka_mock_continue(struct kafka_mock *mock)
