@@ -192,6 +192,23 @@ static void suspect(struct kafka_sink *sink, struct ob_lane_item *item, size_t b
 	sink->spent = true;
 }
 
+/* The producer is over because a broker refused a message, and for no other reason. */
+static bool is_gapless_end(const struct kafka_sink *sink)
+{
+	return rd_kafka_fatal_error(sink->rk, NULL, 0) == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE;
+}
+
+/* It goes again: another was refused, or its request ended with the connection that the guard cut.
+ */
+static bool is_unsent(const struct kafka_sink *sink, const rd_kafka_message_t *message)
+{
+	bool own = message->err < RD_KAFKA_RESP_ERR_NO_ERROR &&
+		   message->err != RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC &&
+		   message->err != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+
+	return ob_kafka_is_unsent(message->err) || (own && is_gapless_end(sink));
+}
+
 /* `batch`: messages that have this answer together. */
 static void take_answer(struct kafka_sink *sink, const rd_kafka_message_t *message, size_t batch)
 {
@@ -202,7 +219,7 @@ static void take_answer(struct kafka_sink *sink, const rd_kafka_message_t *messa
 	item->err.kind = OB_ERR_NONE;
 	sink->out--;
 	run_of(sink, item->in)->waiting--;
-	if (ob_kafka_is_unsent(message->err)) {
+	if (is_unsent(sink, message)) {
 		item->err.kind = OB_ERR_LOST; /* goes again */
 		sink->spent = true;
 	} else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -226,7 +243,7 @@ static void take_trouble(struct kafka_sink *sink, rd_kafka_event_t *event)
 
 	(void)ob_kafka_error(code, rd_kafka_event_error_string(event), NULL, &err);
 	err.kind = OB_ERR_DOWN;
-	if (code == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE) {
+	if (is_gapless_end(sink)) {
 		sink->spent = true; /* the refused message tells why */
 		return;
 	}

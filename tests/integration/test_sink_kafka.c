@@ -250,7 +250,7 @@ OB_TEST(nothing_behind_a_refused_message_is_stored)
 		refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
 		row_deliver(sink);
 		ck_assert_str_eq(log_text(), "");
-		ck_assert_uint_eq(row_count(OB_ERR_RETRY), 200);
+		ck_assert_msg(row_count(OB_ERR_RETRY) == 200, "%s", row.acks[0].err.msg);
 	}
 	row_init(20, "k", "orders");
 	row_deliver(sink); /* the key is usable again, through another producer */
