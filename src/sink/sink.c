@@ -24,6 +24,12 @@
 #define HTTP_OPS NULL
 #endif
 
+#if HAVE_KAFKA
+#define KAFKA_OPS &ob_sink_kafka
+#else
+#define KAFKA_OPS NULL
+#endif
+
 const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "stdout", .ops = &ob_sink_stdout, .help = "NDJSON lines on standard output." },
 	{ .name = "file",
@@ -44,6 +50,10 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	  .ops = RABBITMQ_OPS,
 	  .package = "librabbitmq-dev and libssl-dev",
 	  .help = "RabbitMQ: an exchange and a routing key, publisher confirms." },
+	{ .name = "kafka",
+	  .ops = KAFKA_OPS,
+	  .package = "librdkafka-dev",
+	  .help = "Kafka topics: an idempotent producer, acknowledged by all replicas in sync." },
 	{ .name = NULL },
 };
 

@@ -121,6 +121,10 @@ static const struct sink_kind *find_kind(const char *name)
 	if (strcmp(name, sink_kind_rabbitmq.name) == 0)
 		return &sink_kind_rabbitmq;
 #endif
+#if HAVE_KAFKA
+	if (strcmp(name, sink_kind_kafka.name) == 0)
+		return &sink_kind_kafka;
+#endif
 #if HAVE_HTTP
 	if (strcmp(name, sink_kind_http.name) == 0)
 		return &sink_kind_http;

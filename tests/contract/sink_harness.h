@@ -29,14 +29,16 @@ struct sink_kind {
 	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
 	void (*clear)(struct sink_env *env);
 	void (*end)(struct sink_env *env); /* optional: let go of the peer */
-	bool concurrent; /* what is sent at the same time may be stored in any order */
-	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
+	bool concurrent;   /* what is sent at the same time may be stored in any order */
+	bool strict_names; /* a destination must follow its rules; anything goes in a key */
+	size_t body_max;   /* larger ones are refused before they are sent; 0: no such limit */
+	int wait_ms;       /* its outcomes come from outside: how long a poll() waits for them */
 	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
 	int (*port)(struct sink_env *env);
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_rabbitmq, sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_kafka, sink_kind_rabbitmq, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
