@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Webhooks: one POST for each message, up to `window` at a time, over connections that are
- * kept. A message is confirmed by a 2xx status. http_request.c says what everything
- * else means, http_head.c what a request carries.
+ * Webhooks: one POST for each message or for a batch of them, up to `window` at a time, over
+ * connections that are kept. A message is confirmed by a 2xx status. http_request.c says
+ * what everything else means, http_head.c what a request carries, http_batch.c how
+ * messages share one.
+ *
+ * A batch is what send() has accepted since the last poll(): nothing waits for company.
  *
  * libcurl's multi interface tells us which sockets to watch; they are in one epoll, which is
  * also the descriptor that the relay waits for. Its timers run when poll() is called.
@@ -11,12 +14,9 @@
 #include "sink/http_request.h"
 #include "sink/sink.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -26,7 +26,8 @@ struct http_sink {
 	struct ob_sink base;
 	char *url, *secret, *authorization, *ca_file, *cert_file, *key_file;
 	int64_t connect_timeout_ms, timeout_ms, retry_after_max_ms;
-	uint32_t window;
+	int64_t batch_bytes;
+	uint32_t window, batch;
 	bool allow_http, allow_private;
 
 	bool open;
@@ -35,9 +36,10 @@ struct http_sink {
 	int epoll;        /* counts when multi is there */
 	int64_t timer_us; /* when libcurl wants to be called; -1: never */
 	struct ob_http_request *requests;
-	struct ob_ack *outcomes;
-	uint32_t active, outcome_count;
-	int64_t wait_until_us; /* the receiver wants to be left alone */
+	struct ob_http_request *filling; /* among them, or NULL */
+	uint32_t active, over;           /* how many are so */
+	uint32_t take_at;                /* whose outcomes are fetched next */
+	int64_t wait_until_us;           /* the receiver wants to be left alone */
 };
 
 static int64_t now_us(const struct http_sink *sink)
@@ -53,65 +55,6 @@ static CURLcode library_code;
 static void init_library(void)
 {
 	library_code = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static int bad_url(struct ob_err *err, const char *what)
-{
-	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "url: %s", what);
-}
-
-static bool is_loopback_host(const char *host)
-{
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
-	struct addrinfo *found = NULL;
-	char bare[64];
-	size_t n = strlen(host);
-
-	if (strcasecmp(host, "localhost") == 0)
-		return true;
-	if (host[0] == '[' && n > 2 && n < sizeof(bare)) {
-		(void)snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, host + 1);
-		host = bare;
-	}
-	if (getaddrinfo(host, NULL, &hints, &found) != 0)
-		return false;
-	bool loopback = ob_http_addr_is_loopback(found->ai_addr);
-	freeaddrinfo(found);
-	return loopback;
-}
-
-static int check_parts(const struct http_sink *sink, CURLU *parts, struct ob_err *err)
-{
-	char *scheme = NULL, *host = NULL, *user = NULL;
-	int r = 0;
-
-	if (curl_url_set(parts, CURLUPART_URL, sink->url, 0) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK)
-		r = bad_url(err, "it is no url, such as https://example.com/hook");
-	else if (curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_OK)
-		r = bad_url(err, "a user or password does not belong into it; use authorization");
-	else if (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0)
-		r = bad_url(err, "it must begin with https://");
-	else if (strcmp(scheme, "http") == 0 && !sink->allow_http && !is_loopback_host(host))
-		r = bad_url(err,
-			    "http:// sends everything readable for others; use https://, or "
-			    "set allow_http");
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(user);
-	return r;
-}
-
-static int check_url(const struct http_sink *sink, struct ob_err *err)
-{
-	CURLU *parts = curl_url();
-
-	if (!parts)
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a url");
-	int r = check_parts(sink, parts, err);
-	curl_url_cleanup(parts);
-	return r;
 }
 
 static const char *text_or_null(const char *text)
@@ -134,7 +77,7 @@ static int http_check(struct ob_sink *base, struct ob_err *err)
 {
 	const struct http_sink *sink = (const struct http_sink *)base;
 	struct ob_http_signer signer = { 0 };
-	int r = check_url(sink, err);
+	int r = ob_http_url_check(sink->url, sink->allow_http, err);
 
 	if (r == 0)
 		r = check_authorization(sink->authorization, err);
@@ -161,6 +104,7 @@ static int configure(struct http_sink *sink, struct ob_err *err)
 	sink->target.connect_timeout_ms = sink->connect_timeout_ms;
 	sink->target.timeout_ms = sink->timeout_ms;
 	sink->target.allow_private = sink->allow_private;
+	sink->target.batch_max = sink->batch;
 	return 0;
 }
 
@@ -215,30 +159,127 @@ static int make_multi(struct http_sink *sink, struct ob_err *err)
 	return 0;
 }
 
-/* ---- outcomes -------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------- */
 
-static void set_free(struct http_sink *sink, struct ob_http_request *request)
+static int must_wait(const struct http_sink *sink, struct ob_err *err)
+{
+	int64_t left_us = sink->wait_until_us - now_us(sink);
+
+	if (left_us <= 0)
+		return 0;
+	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
+			  "the receiver asked to be left alone for %lld s more (Retry-After)",
+			  (long long)left_us / 1000000 + 1);
+}
+
+static int64_t now_s(const struct http_sink *sink)
+{
+	return ob_clock_real_us(sink->base.clock) / 1000000;
+}
+
+static int start(struct http_sink *sink, struct ob_http_request *request, struct ob_err *err)
+{
+	if (curl_multi_add_handle(sink->multi, request->easy) != CURLM_OK)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "no memory for a request");
+	request->state = OB_HTTP_ACTIVE;
+	sink->active++;
+	return 0;
+}
+
+/* Its outcome is known: that of the piece, or of all that is left when nothing gets through. */
+static void set_over(struct http_sink *sink, struct ob_http_request *request)
+{
+	if (request->outcome.kind == OB_ERR_DOWN)
+		ob_http_batch_rest(&request->batch);
+	request->state = OB_HTTP_OVER;
+	sink->over++;
+}
+
+/* Send the piece of its batch; a failure is its outcome. */
+static void start_piece(struct http_sink *sink, struct ob_http_request *request)
+{
+	request->outcome = OB_ERR_INIT;
+	int r = must_wait(sink, &request->outcome);
+	if (r == 0)
+		r = ob_http_request_fill_piece(request, now_s(sink), &request->outcome);
+	if (r == 0)
+		r = start(sink, request, &request->outcome);
+	if (r < 0)
+		set_over(sink, request);
+}
+
+static void start_filling(struct http_sink *sink)
+{
+	struct ob_http_request *request = sink->filling;
+
+	sink->filling = NULL;
+	if (request)
+		start_piece(sink, request);
+}
+
+static void stop(struct http_sink *sink, struct ob_http_request *request)
 {
 	(void)curl_multi_remove_handle(sink->multi, request->easy);
-	request->active = false;
+	request->state = OB_HTTP_FREE;
 	sink->active--;
+}
+
+static void obey(struct http_sink *sink, int64_t wait_s)
+{
+	int64_t max_s = sink->retry_after_max_ms / 1000;
+	int64_t until = now_us(sink) + (wait_s < max_s ? wait_s : max_s) * 1000000;
+
+	if (wait_s > 0 && sink->retry_after_max_ms > 0 && until > sink->wait_until_us)
+		sink->wait_until_us = until;
 }
 
 static void finish(struct http_sink *sink, struct ob_http_request *request, CURLcode result)
 {
-	struct ob_ack *ack = &sink->outcomes[sink->outcome_count++];
 	int64_t wait_s;
 
-	ack->tag = request->tag;
-	ob_http_request_judge(request, result, &ack->err, &wait_s);
-	set_free(sink, request);
-	if (wait_s <= 0 || sink->retry_after_max_ms == 0)
-		return;
-	int64_t max_s = sink->retry_after_max_ms / 1000;
-	int64_t until = now_us(sink) + (wait_s < max_s ? wait_s : max_s) * 1000000;
-	if (until > sink->wait_until_us)
-		sink->wait_until_us = until;
+	ob_http_request_judge(request, result, &request->outcome, &wait_s);
+	stop(sink, request);
+	obey(sink, wait_s);
+	if (request->outcome.kind == OB_ERR_REJECT && ob_http_batch_halve(&request->batch))
+		start_piece(sink, request);
+	else
+		set_over(sink, request);
 }
+
+/* Hand out outcomes of one that is over; it goes on with its next piece, or is free. */
+static uint32_t take(struct http_sink *sink, struct ob_http_request *request, struct ob_ack *acks,
+		     size_t max)
+{
+	struct ob_http_batch *batch = &request->batch;
+	uint32_t n = ob_http_batch_take(batch, &request->outcome, acks, max);
+
+	if (batch->taken < batch->size)
+		return n;
+	sink->over--;
+	request->state = OB_HTTP_FREE;
+	if (ob_http_batch_next(batch))
+		start_piece(sink, request);
+	else
+		ob_http_batch_clear(batch);
+	return n;
+}
+
+static uint32_t take_all(struct http_sink *sink, struct ob_ack *acks, size_t max)
+{
+	uint32_t n = 0;
+
+	while (n < max && sink->over > 0) {
+		struct ob_http_request *request = &sink->requests[sink->take_at];
+
+		if (request->state == OB_HTTP_OVER)
+			n += take(sink, request, acks + n, max - n);
+		if (request->state != OB_HTTP_OVER)
+			sink->take_at = (sink->take_at + 1) % sink->window;
+	}
+	return n;
+}
+
+/* ---- libcurl at work ------------------------------------------------- */
 
 static void collect(struct http_sink *sink)
 {
@@ -279,17 +320,6 @@ static void drive(struct http_sink *sink, int64_t wait_ms)
 
 /* ---- the operations -------------------------------------------------- */
 
-static int must_wait(const struct http_sink *sink, struct ob_err *err)
-{
-	int64_t left_us = sink->wait_until_us - now_us(sink);
-
-	if (left_us <= 0)
-		return 0;
-	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
-			  "the receiver asked to be left alone for %lld s more (Retry-After)",
-			  (long long)left_us / 1000000 + 1);
-}
-
 static int http_open(struct ob_sink *base, struct ob_err *err)
 {
 	struct http_sink *sink = (struct http_sink *)base;
@@ -306,9 +336,7 @@ static int http_open(struct ob_sink *base, struct ob_err *err)
 		return r;
 	if (!sink->requests)
 		sink->requests = calloc(sink->window, sizeof(*sink->requests));
-	if (!sink->outcomes)
-		sink->outcomes = calloc(sink->window, sizeof(*sink->outcomes));
-	if (!sink->requests || !sink->outcomes)
+	if (!sink->requests)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a window");
 	r = make_multi(sink, err);
 	if (r == 0)
@@ -317,14 +345,48 @@ static int http_open(struct ob_sink *base, struct ob_err *err)
 	return r;
 }
 
-static struct ob_http_request *find_free(const struct http_sink *sink)
+/* One that can be filled, or NULL: none is free, or *ret_r says what failed. */
+static struct ob_http_request *find_free(struct http_sink *sink, int *ret_r, struct ob_err *err)
 {
 	uint32_t i = 0;
 
-	while (sink->requests[i].active)
+	while (i < sink->window && sink->requests[i].state != OB_HTTP_FREE)
 		i++;
-	assert(i < sink->window);
-	return &sink->requests[i];
+	*ret_r = i == sink->window ? OB_SINK_FULL
+				   : ob_http_request_init(&sink->requests[i], &sink->target, err);
+	return *ret_r == 0 ? &sink->requests[i] : NULL;
+}
+
+static int send_alone(struct http_sink *sink, const struct ob_delivery *delivery,
+		      struct ob_err *err)
+{
+	int r;
+	struct ob_http_request *request = find_free(sink, &r, err);
+
+	if (request)
+		r = ob_http_request_fill(request, delivery, now_s(sink), err);
+	return r == 0 ? start(sink, request, err) : r;
+}
+
+static int send_in_batch(struct http_sink *sink, const struct ob_delivery *delivery,
+			 struct ob_err *err)
+{
+	int r = OB_SINK_FULL;
+
+	if (sink->filling)
+		r = ob_http_batch_add(&sink->filling->batch, delivery, (size_t)sink->batch_bytes,
+				      err);
+	if (r != OB_SINK_FULL)
+		return r;
+	start_filling(sink);
+	struct ob_http_request *request = find_free(sink, &r, err);
+	if (request)
+		r = ob_http_batch_add(&request->batch, delivery, (size_t)sink->batch_bytes, err);
+	if (r == 0) {
+		request->state = OB_HTTP_FILLING;
+		sink->filling = request;
+	}
+	return r;
 }
 
 static int http_send(struct ob_sink *base, const struct ob_delivery *delivery, struct ob_err *err)
@@ -336,20 +398,8 @@ static int http_send(struct ob_sink *base, const struct ob_delivery *delivery, s
 	int r = must_wait(sink, err);
 	if (r < 0)
 		return r;
-	if (sink->active + sink->outcome_count == sink->window)
-		return OB_SINK_FULL;
-	struct ob_http_request *request = find_free(sink);
-	r = ob_http_request_init(request, &sink->target, err);
-	if (r == 0)
-		r = ob_http_request_fill(request, delivery,
-					 ob_clock_real_us(sink->base.clock) / 1000000, err);
-	if (r < 0)
-		return r;
-	if (curl_multi_add_handle(sink->multi, request->easy) != CURLM_OK)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "no memory for a request");
-	request->active = true;
-	sink->active++;
-	return 0;
+	return sink->batch > 1 ? send_in_batch(sink, delivery, err)
+			       : send_alone(sink, delivery, err);
 }
 
 static int64_t wait_ms(const struct http_sink *sink, int64_t end_us)
@@ -367,33 +417,29 @@ static int http_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, 
 {
 	struct http_sink *sink = (struct http_sink *)base;
 	int64_t end_us = now_us(sink) + timeout_ms * INT64_C(1000);
-	uint32_t n;
 
 	(void)err; /* nothing that happens here is permanent */
 	if (!sink->open)
 		return 0;
+	start_filling(sink);
 	drive(sink, 0);
-	while (sink->outcome_count == 0 && sink->active > 0 && now_us(sink) < end_us)
+	while (sink->over == 0 && sink->active > 0 && now_us(sink) < end_us)
 		drive(sink, wait_ms(sink, end_us));
-	n = sink->outcome_count < max ? sink->outcome_count : (uint32_t)max;
-	for (uint32_t i = 0; i < n; i++)
-		acks[i] = sink->outcomes[i];
-	sink->outcome_count -= n;
-	if (n > 0)
-		memmove(sink->outcomes, sink->outcomes + n,
-			sink->outcome_count * sizeof(*sink->outcomes));
-	return (int)n;
+	return (int)take_all(sink, acks, max);
 }
 
 static void http_reset(struct ob_sink *base)
 {
 	struct http_sink *sink = (struct http_sink *)base;
 
-	for (uint32_t i = 0; sink->active > 0 && i < sink->window; i++) {
-		if (sink->requests[i].active)
-			set_free(sink, &sink->requests[i]); /* closes a connection in use */
+	for (uint32_t i = 0; sink->requests && i < sink->window; i++) {
+		if (sink->requests[i].state == OB_HTTP_ACTIVE)
+			stop(sink, &sink->requests[i]); /* closes a connection in use */
+		sink->requests[i].state = OB_HTTP_FREE;
+		ob_http_batch_clear(&sink->requests[i].batch);
 	}
-	sink->outcome_count = 0;
+	sink->filling = NULL;
+	sink->over = 0;
 }
 
 static int http_fd(struct ob_sink *base)
@@ -415,7 +461,6 @@ static void http_close(struct ob_sink *base)
 		(void)close(sink->epoll);
 	}
 	free(sink->requests);
-	free(sink->outcomes);
 	ob_http_signer_done(&sink->target.signer);
 }
 
@@ -434,7 +479,7 @@ static void http_describe(struct ob_sink *base, struct ob_buf *out)
 	}
 
 static const struct ob_opt http_opts[] = {
-	TEXT("url", url, OB_OPT_REQUIRED, "Where to POST each message; https."),
+	TEXT("url", url, OB_OPT_REQUIRED, "Where to POST the messages; https."),
 	TEXT("secret", secret, OB_OPT_SECRET,
 	     "Signs each request (Standard Webhooks): whsec_ and Base64; several, parted by "
 	     "spaces, "
@@ -467,6 +512,25 @@ static const struct ob_opt http_opts[] = {
 		.min = 1,
 		.max = 256,
 		.help = "Requests at a time, each on a connection of its own.",
+	},
+	{
+		.name = "batch",
+		.type = OB_OPT_U32,
+		.offset = offsetof(struct http_sink, batch),
+		.dflt = "1",
+		.min = 1,
+		.max = 1000,
+		.help = "Messages of one request; more than 1: the body is a JSON array of those "
+			"that wait.",
+	},
+	{
+		.name = "batch_bytes",
+		.type = OB_OPT_SIZE,
+		.offset = offsetof(struct http_sink, batch_bytes),
+		.dflt = "1MB",
+		.min = 1024,
+		.max = 16 << 20,
+		.help = "Body of a batch; a message that is larger goes alone.",
 	},
 	{
 		.name = "retry_after_max",
