@@ -382,7 +382,8 @@ OB_TEST(only_what_is_refused_is_rejected)
 		}
 		ck_assert_int_eq(f.last.kind, OB_ERR_REJECT);
 		ck_assert_uint_lt(http_receiver_count(f.receiver), 50);
-		ck_assert_uint_eq(size_of(&f, 0), 100);
+		for (size_t i = 0; i < http_receiver_count(f.receiver); i++)
+			ck_assert_uint_le(size_of(&f, i), i == 0 ? 100 : 50);
 		end(&f);
 	}
 }
@@ -423,17 +424,17 @@ OB_TEST(an_outage_between_the_halves_gives_back_the_rest)
 	struct fixture f;
 
 	BEGIN(&f, { "batch", "8" });
-	http_receiver_answer(f.receiver, &(struct http_answer){ .status = 400, .times = 1 });
+	http_receiver_answer(f.receiver, &(struct http_answer){ .status = 400, .times = 2 });
 	push_some(&f, 0, 8);
 	while (f.outcomes == 0)
 		poll_once(&f, 1000, MANY);
-	ck_assert_uint_eq(f.outcomes, 4); /* the other half goes out with the next poll() */
+	ck_assert_uint_eq(f.outcomes, 2); /* the next piece goes out with the next poll() */
 	answer(&f, 503, NULL);
 	drain(&f, 8);
 	ck_assert_int_eq(f.last.kind, OB_ERR_DOWN);
 	for (size_t i = 0; i < 8; i++)
-		ck_assert_uint_eq(f.failed[i], i >= 4);
-	ck_assert_str_eq(sizes(&f), "8 4 4");
+		ck_assert_uint_eq(f.failed[i], i >= 2);
+	ck_assert_str_eq(sizes(&f), "8 4 2 4");
 	end(&f);
 }
 OB_TEST_END
