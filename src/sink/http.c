@@ -7,20 +7,15 @@
  *
  * A batch is what send() has accepted since the last poll(): nothing waits for company.
  *
- * libcurl's multi interface tells us which sockets to watch; they are in one epoll, which is
- * also the descriptor that the relay waits for. Its timers run when poll() is called.
+ * http_multi.c lets libcurl work on all requests.
  */
 #include "sink/http_addr.h"
+#include "sink/http_multi.h"
 #include "sink/http_request.h"
 #include "sink/sink.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
-enum { EVENTS = 64 };
 
 struct http_sink {
 	struct ob_sink base;
@@ -32,9 +27,7 @@ struct http_sink {
 
 	bool open;
 	struct ob_http_target target;
-	CURLM *multi;
-	int epoll;        /* counts when multi is there */
-	int64_t timer_us; /* when libcurl wants to be called; -1: never */
+	struct ob_http_multi multi;
 	struct ob_http_request *requests;
 	struct ob_http_request *filling; /* among them, or NULL */
 	uint32_t active, over;           /* how many are so */
@@ -108,57 +101,6 @@ static int configure(struct http_sink *sink, struct ob_err *err)
 	return 0;
 }
 
-/* ---- libcurl's sockets and timers ------------------------------------ */
-
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
-{
-	struct http_sink *sink = arg;
-	struct epoll_event event = { .data.fd = fd };
-
-	(void)easy;
-	if (what == CURL_POLL_REMOVE) {
-		(void)epoll_ctl(sink->epoll, EPOLL_CTL_DEL, fd, NULL);
-		return 0;
-	}
-	event.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-	if (epoll_ctl(sink->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 &&
-	    errno == (known ? ENOENT : EEXIST))
-		(void)epoll_ctl(sink->epoll, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
-	(void)curl_multi_assign(sink->multi, fd, sink);
-	return 0;
-}
-
-static int set_timer(CURLM *multi, long timeout_ms, void *arg)
-{
-	struct http_sink *sink = arg;
-
-	(void)multi;
-	sink->timer_us = timeout_ms < 0 ? -1 : now_us(sink) + timeout_ms * INT64_C(1000);
-	return 0;
-}
-
-static int make_multi(struct http_sink *sink, struct ob_err *err)
-{
-	if (sink->multi)
-		return 0;
-	sink->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (sink->epoll < 0)
-		return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "watching connections");
-	sink->multi = curl_multi_init();
-	if (!sink->multi) {
-		(void)close(sink->epoll);
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for connections");
-	}
-	sink->timer_us = -1;
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_SOCKETDATA, sink);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_TIMERDATA, sink);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_MAXCONNECTS, (long)sink->window);
-	return 0;
-}
-
 /* ---- requests -------------------------------------------------------- */
 
 static int must_wait(const struct http_sink *sink, struct ob_err *err)
@@ -179,7 +121,7 @@ static int64_t now_s(const struct http_sink *sink)
 
 static int start(struct http_sink *sink, struct ob_http_request *request, struct ob_err *err)
 {
-	if (curl_multi_add_handle(sink->multi, request->easy) != CURLM_OK)
+	if (curl_multi_add_handle(sink->multi.handle, request->easy) != CURLM_OK)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "no memory for a request");
 	request->state = OB_HTTP_ACTIVE;
 	sink->active++;
@@ -219,7 +161,7 @@ static void start_filling(struct http_sink *sink)
 
 static void stop(struct http_sink *sink, struct ob_http_request *request)
 {
-	(void)curl_multi_remove_handle(sink->multi, request->easy);
+	(void)curl_multi_remove_handle(sink->multi.handle, request->easy);
 	request->state = OB_HTTP_FREE;
 	sink->active--;
 }
@@ -279,43 +221,15 @@ static uint32_t take_all(struct http_sink *sink, struct ob_ack *acks, size_t max
 	return n;
 }
 
-/* ---- libcurl at work ------------------------------------------------- */
-
-static void collect(struct http_sink *sink)
+/* Let libcurl work until something happens, but no longer than that. */
+static void drive(struct http_sink *sink, int64_t end_us)
 {
-	const CURLMsg *message;
-	int left;
+	struct ob_http_request *request;
+	CURLcode result;
 
-	while ((message = curl_multi_info_read(sink->multi, &left))) {
-		CURLcode result = message->data.result; /* gone with the handle's removal */
-		char *private = NULL;
-
-		if (message->msg != CURLMSG_DONE)
-			continue;
-		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-		finish(sink, (struct ob_http_request *)(void *)private, result);
-	}
-}
-
-/* Wait up to wait_ms for something to happen, and let libcurl act on it. */
-static void drive(struct http_sink *sink, int64_t wait_ms)
-{
-	struct epoll_event events[EVENTS];
-	int running = 0;
-	int n = epoll_wait(sink->epoll, events, EVENTS, (int)wait_ms);
-
-	for (int i = 0; i < n; i++) {
-		int mask = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
-			   (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-			   (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-
-		(void)curl_multi_socket_action(sink->multi, events[i].data.fd, mask, &running);
-	}
-	if (sink->timer_us >= 0 && now_us(sink) >= sink->timer_us) {
-		sink->timer_us = -1;
-		(void)curl_multi_socket_action(sink->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	}
-	collect(sink);
+	ob_http_multi_work(&sink->multi, end_us);
+	while ((request = ob_http_multi_next(&sink->multi, &result)))
+		finish(sink, request, result);
 }
 
 /* ---- the operations -------------------------------------------------- */
@@ -338,7 +252,7 @@ static int http_open(struct ob_sink *base, struct ob_err *err)
 		sink->requests = calloc(sink->window, sizeof(*sink->requests));
 	if (!sink->requests)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a window");
-	r = make_multi(sink, err);
+	r = ob_http_multi_init(&sink->multi, sink->base.clock, sink->window, err);
 	if (r == 0)
 		r = ob_http_request_init(&sink->requests[0], &sink->target, err);
 	sink->open = r == 0;
@@ -402,16 +316,6 @@ static int http_send(struct ob_sink *base, const struct ob_delivery *delivery, s
 			       : send_alone(sink, delivery, err);
 }
 
-static int64_t wait_ms(const struct http_sink *sink, int64_t end_us)
-{
-	int64_t until = sink->timer_us >= 0 && sink->timer_us < end_us ? sink->timer_us : end_us;
-	int64_t left_ms = (until - now_us(sink) + 999) / 1000;
-
-	if (left_ms <= 0)
-		return 0;
-	return left_ms < 1000 ? left_ms : 1000;
-}
-
 static int http_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, size_t max,
 		     struct ob_err *err)
 {
@@ -422,9 +326,9 @@ static int http_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, 
 	if (!sink->open)
 		return 0;
 	start_filling(sink);
-	drive(sink, 0);
+	drive(sink, now_us(sink));
 	while (sink->over == 0 && sink->active > 0 && now_us(sink) < end_us)
-		drive(sink, wait_ms(sink, end_us));
+		drive(sink, end_us);
 	return (int)take_all(sink, acks, max);
 }
 
@@ -446,7 +350,7 @@ static int http_fd(struct ob_sink *base)
 {
 	const struct http_sink *sink = (const struct http_sink *)base;
 
-	return sink->open ? sink->epoll : -1;
+	return sink->open ? sink->multi.epoll : -1;
 }
 
 static void http_close(struct ob_sink *base)
@@ -456,10 +360,7 @@ static void http_close(struct ob_sink *base)
 	http_reset(base);
 	for (uint32_t i = 0; sink->requests && i < sink->window; i++)
 		ob_http_request_done(&sink->requests[i]);
-	if (sink->multi) {
-		(void)curl_multi_cleanup(sink->multi); /* still tells about sockets */
-		(void)close(sink->epoll);
-	}
+	ob_http_multi_done(&sink->multi);
 	free(sink->requests);
 	ob_http_signer_done(&sink->target.signer);
 }

@@ -103,7 +103,7 @@ static size_t size_of(struct fixture *f, size_t at)
 {
 	struct http_request_seen seen = http_receiver_get(f->receiver, at);
 
-	ck_assert_msg(ob_json_valid((struct ob_str){ seen.body, seen.body_size }, NULL), "%s",
+	ck_assert_msg(ob_json_valid((struct ob_str){ seen.body, seen.body_size }, NULL), "%.500s",
 		      seen.body);
 	ck_assert(seen.body[0] == '[' && seen.body[seen.body_size - 1] == ']');
 	return count_in(&seen, "{\"id\":");
