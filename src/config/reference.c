@@ -2,6 +2,8 @@
 /* The reference page: the tables as Markdown. */
 #include "config/sections.h"
 
+#include "base/template.h"
+
 static const char intro[] =
 	"<!-- Made from the option tables by gen-reference. Change the tables, not this page. -->\n"
 	"\n"
@@ -33,6 +35,14 @@ static const struct {
 } columns[] = {
 #define X(name, optional) { #name, optional },
 	OB_COLUMN_MAP(X)
+#undef X
+};
+
+static const struct {
+	const char *name, *there;
+} sources[] = {
+#define X(name, there) { #name, there },
+	OB_SOURCE_MAP(X)
 #undef X
 };
 
@@ -99,6 +109,38 @@ static void add_sinks(struct ob_buf *out, const struct ob_section *section)
 		add_backend(out, b->name, "sink", b->help, b->ops ? b->ops->opts : NULL);
 }
 
+static void add_section(struct ob_buf *out, const struct ob_section *section, const char *of)
+{
+	const char *line = section->example;
+
+	ob_buf_addf(out, "\n### `%s` of a %s\n\n%s\n", section->name, of, section->help);
+	add_table(out, section->opts);
+	if (!line)
+		return;
+	ob_buf_addf(out, "\n```yaml\n%s:\n", section->name);
+	for (size_t n; *line; line += n + 1) {
+		n = strcspn(line, "\n");
+		ob_buf_addf(out, "  %.*s\n", (int)n, line);
+	}
+	ob_buf_adds(out, "```\n");
+}
+
+static void add_route(struct ob_buf *out, const struct ob_section *route)
+{
+	ob_buf_adds(out, "\nFields of a template:");
+	for (size_t i = 0; ob_field_names[i]; i++)
+		ob_buf_addf(out, "%s `{%s}`", i ? "," : "", ob_field_names[i]);
+	ob_buf_adds(out,
+		    ", and `{headers.NAME}` for a stored\nheader. `{aggregate_id|none}` has a text "
+		    "for messages without a value; doubled braces stand\nfor themselves. "
+		    "[Routing](routing.md) has the whole story.\n");
+	for (const struct ob_section *s = route->sections; s->name; s++)
+		add_section(out, s, "route");
+	ob_buf_adds(out,
+		    "\nA rule may also have `destination`, `key`, `envelope`, `content_type`, "
+		    "`source` and `headers`.\n");
+}
+
 static void add_relays(struct ob_buf *out)
 {
 	ob_buf_adds(out,
@@ -106,14 +148,9 @@ static void add_relays(struct ob_buf *out)
 		    " Names are unique on a store.\n");
 	add_table(out, ob_relay_section.opts);
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
-		ob_buf_addf(out, "\n### `%s` of a relay\n\n%s\n", s->name, s->help);
-		add_table(out, s->opts);
-		if (s->opts == ob_relay_route_opts) {
-			ob_buf_adds(out, "\nFields of a destination:");
-			for (size_t i = 0; ob_route_fields[i]; i++)
-				ob_buf_addf(out, "%s `{%s}`", i ? "," : "", ob_route_fields[i]);
-			ob_buf_adds(out, ".\n");
-		}
+		add_section(out, s, "relay");
+		if (s->opts == ob_route_opts)
+			add_route(out, s);
 	}
 	ob_buf_adds(out,
 		    "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "
@@ -134,6 +171,20 @@ static void add_columns(struct ob_buf *out, const struct ob_section *section)
 			    columns[i].optional ? "yes" : "no");
 }
 
+static void add_debezium(struct ob_buf *out, const struct ob_section *section)
+{
+	ob_buf_addf(out, "\n### `%s` of the layout\n\n%s\n", section->name, section->help);
+	add_table(out, section->opts);
+	ob_buf_adds(out,
+		    "\n```yaml\nlayout:\n  table: outbox_relay\n  debezium:\n"
+		    "    table: outbox\n    columns: { occurred_at: timestamp }\n```\n"
+		    "\n| column | copied from |\n|---|---|\n");
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		ob_buf_addf(out, sources[i].there[0] ? "| `%s` | `%s` |\n" : "| `%s` | |\n",
+			    sources[i].name, sources[i].there);
+	ob_buf_adds(out, "\nColumns without a name here are copied when `columns` gives one.\n");
+}
+
 void ob_config_reference(struct ob_buf *out)
 {
 	ob_buf_adds(out, intro);
@@ -147,7 +198,11 @@ void ob_config_reference(struct ob_buf *out)
 			add_relays(out);
 		else
 			add_table(out, s->opts);
-		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++)
-			add_columns(out, sub);
+		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++) {
+			if (sub->read == ob_read_debezium)
+				add_debezium(out, sub);
+			else
+				add_columns(out, sub);
+		}
 	}
 }

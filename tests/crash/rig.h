@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A database, a file, a shop that writes and real `outbox work` processes that
- * may die: what the crash tests share. The test that fails says which rig it was.
+ * may die: what the crash tests share, on every store. The test that fails says which
+ * rig it was.
  */
 #ifndef OB_TESTS_CRASH_RIG_H
 #define OB_TESTS_CRASH_RIG_H
 
 #include "cli/child.h"
-#include "cli/orders.h"
-#include "store/store.h"
+#include "place.h"
+#include "shop.h"
 
 #include "run.h"
 #include "suite.h"
 
 enum {
-	RIG_CUSTOMERS = 20,
 	RIG_BATCH = 20,
 	RIG_IN_FLIGHT = 3 * RIG_BATCH, /* of a worker: settled, sent, fetched ahead */
-	RIG_LEASE_MS = 1000,
+	RIG_LEASE_MS =
+		2000, /* a commit on a slow disk takes a tenth of a second, and a lease two */
+	RIG_SOON_MS = 60000, /* for what happens soon, unless the disk stalls */
 	RIG_PARTITIONS = 16,
 };
 
 struct rig {
 	char name[64]; /* in messages */
-	char dir[64], database[96], events[96], url[128];
-	char older[128]; /* a file of events that was moved away, or "" */
-	struct ob_store *store;
-	struct ob_orders *orders;
+	char dir[64], events[96], url[PLACE_URL];
+	char older[128];        /* a file of events that was moved away, or "" */
+	struct ob_store *store; /* to look at */
+	struct books books;
+	struct shop shop;
 	uint32_t crashes; /* kills and pauses so far: each may repeat what was in flight */
 };
 
-/* Set up; nothing runs yet. */
+/* Set up; nothing runs yet. With a volume, the database's tables live in that directory. */
+extern const char *rig_volume;
 void rig_init(struct rig *rig, const char *name, uint64_t seed);
 void rig_done(struct rig *rig);
 
@@ -38,9 +42,9 @@ void rig_done(struct rig *rig);
 void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
 /* `outbox partitions resize COUNT`, its output in resize.log. */
 void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count);
-/* One transaction of the shop. */
+/* One transaction of the shop; tries again for a while when the database does not let it. */
 void rig_write(struct rig *rig);
-/* The same; false when the database did not let it. */
+/* The same, tried once; false when the database did not let it. */
 bool rig_try_write(struct rig *rig);
 /* Rows of that target that are not published. */
 uint64_t rig_waiting(struct rig *rig);
@@ -50,20 +54,32 @@ uint32_t rig_leased(struct rig *rig, pid_t pid);
 /* Lines in the file. */
 size_t rig_lines(const struct rig *rig);
 /* Everything that says anything about the delivery of every row, as one text; the caller frees. */
-char *rig_rows(const struct rig *rig);
-/* Does somebody hold SQLite's write lock, for longer than a moment? */
+char *rig_rows(struct rig *rig);
+/* Does somebody hold a lock that nobody can write without, for longer than a moment? */
 bool rig_locked(const struct rig *rig);
+/*
+ * Stop a worker (SIGSTOP) at a moment when it holds no lock that all others need: SQLite's, the
+ * file's. Else nobody could take over, and it would be another story.
+ */
+void rig_pause(struct rig *rig, struct ob_child *child);
 /* Of all rows together. */
-unsigned long rig_attempts(const struct rig *rig);
+unsigned long rig_attempts(struct rig *rig);
 /* The log's text; the caller frees. */
 char *rig_log(const struct rig *rig, const char *log);
 /* Demand that it says so within that time. */
 void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms);
 
-/* Demand all promises, and no more duplicates than `crashes` allow. */
+/* Ask it to leave (SIGTERM) and demand that it ends well. */
+void rig_stop(const struct rig *rig, struct ob_child *child);
+
+/* Demand all promises, and no more duplicates than `crashes`, and leases lost by a slow disk,
+ * allow. */
 void rig_audit(struct rig *rig);
 
 int64_t rig_now_ms(void);
+/* How long the slowest of a few transactions of the shop takes now: what a limit in ms has to
+ * allow for. */
+int rig_pace_ms(struct rig *rig);
 /* A moment for others; not to be relied on. */
 void rig_breathe(void);
 /* Demand a condition within so many ms, by the test's own name for it. */
@@ -76,5 +92,19 @@ void rig_breathe(void);
 			rig_breathe(); \
 		} \
 	} while (0)
+
+/* The place that the program runs on. */
+const struct place *rig_place(void);
+
+/* main(): start the place, or report a skip; run; stop it. */
+int rig_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only);
+
+#define RIG_SUITE(suite_name, ...) \
+	int main(int argc, char **argv) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		return rig_suite_run(suite_name, tests, sizeof(tests) / sizeof(tests[0]), \
+				     argc > 1 ? argv[1] : NULL); \
+	}
 
 #endif

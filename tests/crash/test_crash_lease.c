@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-enum { SOON_MS = 15000, WRITES = 60 };
+enum { WRITES = 60, PACES = 20 /* transactions that a takeover or a restart may wait for */ };
 
 static struct rig rig;
 static struct ob_child first, second;
@@ -15,13 +15,6 @@ static void write_some(int count)
 {
 	for (int i = 0; i < count; i++)
 		rig_write(&rig);
-}
-
-static void stop(struct ob_child *child)
-{
-	ob_child_signal(child, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(child, SOON_MS), "%s: it does not stop", rig.name);
-	ck_assert_int_eq(child->code, 0);
 }
 
 /* ---- back from a pause ------------------------------------------------- */
@@ -36,15 +29,15 @@ static void start_paused(const char *fault)
 	for (int tries = 1;; tries++) {
 		rig_init(&rig, fault, 7);
 		rig_start(&rig, &first, fault, "first.log");
-		rig_until(&rig, rig_leased(&rig, first.pid) == RIG_PARTITIONS, SOON_MS);
+		rig_until(&rig, rig_leased(&rig, first.pid) == RIG_PARTITIONS, RIG_SOON_MS);
 		for (int i = 0; i < WRITES && rig_try_write(&rig); i++)
 			;
-		ck_assert_msg(ob_child_wait_stop(&first, SOON_MS), "%s never fired", fault);
+		ck_assert_msg(ob_child_wait_stop(&first, RIG_SOON_MS), "%s never fired", fault);
 		if (!rig_locked(&rig))
 			return;
 		ck_assert_msg(tries < 5, "%s: it always stops with the lock in its hands", fault);
 		ob_child_signal(&first, SIGKILL);
-		ck_assert(ob_child_wait_end(&first, SOON_MS));
+		ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
 		rig_done(&rig);
 	}
 }
@@ -59,21 +52,21 @@ static void pause_at(const char *fault, const char *says)
 	rig.crashes++;
 	rig_start(&rig, &second, NULL, "second.log");
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_STOPPED);
 
 	char *before = rig_rows(&rig);
 	ob_child_signal(&first, SIGCONT);
-	rig_expect_log(&rig, "first.log", says, SOON_MS);
-	stop(&first);
+	rig_expect_log(&rig, "first.log", says, RIG_SOON_MS);
+	rig_stop(&rig, &first);
 	char *after = rig_rows(&rig);
 	ck_assert_str_eq(before, after);
 	free(before);
 	free(after);
 
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
-	stop(&second);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 }
@@ -102,6 +95,50 @@ OB_TEST(a_worker_paused_before_its_settle_changes_nothing_when_it_resumes)
 }
 OB_TEST_END
 
+/*
+ * Inside a transaction, with locks on what it changes. SQLite's lock cannot be taken from it;
+ * servers end a transaction in which nothing happens. Heartbeats and renewals take turns, so
+ * of two neighbours one is a renewal, which locks the leases.
+ */
+OB_TEST(a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long)
+{
+	static const char *const faults[] = { "store.before_commit:13:stop",
+					      "store.before_commit:14:stop" };
+	static struct rig rigs[2];
+	struct ob_child frozen[2], heir[2];
+
+	if (!rig_place()->concurrent) {
+		(void)printf(
+			"# N/A a worker frozen inside a transaction: SQLite's lock stays its\n");
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_init(&rigs[i], faults[i], 7);
+		rig_start(&rigs[i], &frozen[i], faults[i], "frozen.log");
+	}
+	for (int i = 0; i < 2; i++) {
+		ck_assert_msg(ob_child_wait_stop(&frozen[i], RIG_SOON_MS), "%s never fired",
+			      faults[i]);
+		rigs[i].crashes++;
+		rig_start(&rigs[i], &heir[i], NULL, "heir.log");
+		for (int k = 0; k < WRITES; k++)
+			rig_write(&rigs[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_until(&rigs[i], rig_waiting(&rigs[i]) == 0, RIG_SOON_MS);
+		rig_until(&rigs[i], rig_leased(&rigs[i], heir[i].pid) == RIG_PARTITIONS,
+			  RIG_SOON_MS);
+		ck_assert_int_eq(ob_child_look(&frozen[i]), OB_CHILD_STOPPED);
+		ob_child_signal(&frozen[i], SIGCONT);
+		rig_expect_log(&rigs[i], "frozen.log", "leases lost", RIG_SOON_MS);
+		rig_stop(&rigs[i], &frozen[i]);
+		rig_stop(&rigs[i], &heir[i]);
+		rig_audit(&rigs[i]);
+		rig_done(&rigs[i]);
+	}
+}
+OB_TEST_END
+
 /* ---- how fast ----------------------------------------------------------- */
 
 static void two_workers(const char *name)
@@ -112,20 +149,23 @@ static void two_workers(const char *name)
 	rig_until(&rig,
 		  rig_leased(&rig, first.pid) == RIG_PARTITIONS / 2 &&
 			  rig_leased(&rig, second.pid) == RIG_PARTITIONS / 2,
-		  SOON_MS);
+		  RIG_SOON_MS);
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 }
 
-/* How long until the other has everything, and what was written meanwhile is out. */
+/* How long until the other has everything, and what was written meanwhile is out; less what the
+ * disk is slow by. */
 static int takeover_ms(int64_t since_ms)
 {
-	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, SOON_MS);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	int pace_ms = rig_pace_ms(&rig);
 
-	int took_ms = (int)(rig_now_ms() - since_ms);
+	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, RIG_SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 
-	stop(&second);
+	int took_ms = (int)(rig_now_ms() - since_ms) - PACES * pace_ms;
+
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 	return took_ms;
@@ -135,7 +175,7 @@ static int takeover_after_kill_ms(void)
 {
 	two_workers("kill");
 	ob_child_signal(&first, SIGKILL);
-	ck_assert(ob_child_wait_end(&first, SOON_MS));
+	ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
 	int64_t since_ms = rig_now_ms();
 	rig.crashes++;
 	write_some(WRITES / 2);
@@ -146,16 +186,16 @@ static int takeover_after_stop_ms(void)
 {
 	two_workers("stop");
 	write_some(WRITES / 2);
-	stop(&first);
+	rig_stop(&rig, &first);
 	return takeover_ms(rig_now_ms());
 }
 
-/* A machine that is busy with something else may be slow, but not three times in a row. */
+/* A machine that is busy with something else may be slow, but not four times in a row. */
 static void within(int (*measure)(void), int limit_ms)
 {
 	int took_ms = measure();
 
-	for (int more = 2; more > 0 && took_ms > limit_ms; more--)
+	for (int more = 3; more > 0 && took_ms > limit_ms; more--)
 		took_ms = measure();
 	ck_assert_msg(took_ms <= limit_ms, "it took %d ms, allowed are %d", took_ms, limit_ms);
 }
@@ -195,11 +235,11 @@ OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
 			  rig_leased(&rig, 0) == sizes[i].count &&
 				  rig_leased(&rig, first.pid) >= sizes[i].count / 2 &&
 				  rig_leased(&rig, second.pid) >= sizes[i].count / 2,
-			  SOON_MS);
+			  RIG_SOON_MS);
 	}
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
-	stop(&first);
-	stop(&second);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+	rig_stop(&rig, &first);
+	rig_stop(&rig, &second);
 	rig_audit(&rig); /* nothing crashed: no message may have come twice */
 	rig_done(&rig);
 }
@@ -229,7 +269,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	(void)snprintf(moved, sizeof(moved), "%s/moved.ndjson", rig.dir);
 	rig_start(&rig, &first, NULL, "first.log");
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	uint64_t published = rig_count(&rig, OB_VIEW_PUBLISHED);
 	unsigned long attempts = rig_attempts(&rig);
 	allow_files(&first, 3);
@@ -237,7 +277,8 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 
 	end_ms = rig_now_ms() + 4000;
 	write_some(WRITES);
-	rig_expect_log(&rig, "first.log", "sink is down", SOON_MS);
+	int pace_ms = rig_pace_ms(&rig);
+	rig_expect_log(&rig, "first.log", "sink is down", RIG_SOON_MS);
 	while (rig_now_ms() < end_ms)
 		rig_breathe();
 	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_RUNS);
@@ -247,8 +288,8 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	ck_assert_uint_eq(rig_attempts(&rig), attempts);
 
 	allow_files(&first, 0);
-	rig_until(&rig, rig_waiting(&rig) == 0, 2000);
-	stop(&first);
+	rig_until(&rig, rig_waiting(&rig) == 0, 2000 + PACES * pace_ms);
+	rig_stop(&rig, &first);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 0);
 	(void)snprintf(rig.older, sizeof(rig.older), "%s", moved);
 	rig_audit(&rig);
@@ -256,11 +297,12 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 }
 OB_TEST_END
 
-OB_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
-	 a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
-	 a_resize_under_load_strands_reorders_and_repeats_nothing,
-	 after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
-	 after_a_stop_the_other_takes_over_within_half_a_second,
-	 a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
+RIG_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
+	  a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	  a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long,
+	  a_resize_under_load_strands_reorders_and_repeats_nothing,
+	  after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
+	  after_a_stop_the_other_takes_over_within_half_a_second,
+	  a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)

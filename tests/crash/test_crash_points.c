@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { RIGS_MAX = 12, FIRE_MS = 15000, DRAIN_MS = 15000, WRITES_MAX = 400, WRITES_MIN = 20 };
+enum { RIGS_MAX = 12, WRITES_MAX = 400, WRITES_MIN = 20 };
 
 /* What makes a worker pass the point. */
 enum trigger {
@@ -92,7 +92,7 @@ static void before(struct run *run)
 	if (run->point->trigger != BY_WORK)
 		trigger(run);
 	if (ob_child_look(&run->victim) != OB_CHILD_ENDED) {
-		ck_assert_msg(rig_now_ms() < run->start_ms + FIRE_MS, "%s never fired:\n%s",
+		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS, "%s never fired:\n%s",
 			      run->rig.name, rig_log(&run->rig, "victim.log"));
 		return;
 	}
@@ -110,13 +110,13 @@ static void before(struct run *run)
 static void after(struct run *run)
 {
 	if (rig_waiting(&run->rig) > 0) {
-		ck_assert_msg(rig_now_ms() < run->start_ms + DRAIN_MS,
+		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS,
 			      "%s: %u are still waiting:\n%s", run->rig.name,
 			      (unsigned)rig_waiting(&run->rig), rig_log(&run->rig, "heir.log"));
 		return;
 	}
 	ob_child_signal(&run->heir, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(&run->heir, DRAIN_MS) && run->heir.code == 0,
+	ck_assert_msg(ob_child_wait_end(&run->heir, RIG_SOON_MS) && run->heir.code == 0,
 		      "%s: the heir ended with %d:\n%s", run->rig.name, run->heir.code,
 		      rig_log(&run->rig, "heir.log"));
 	rig_audit(&run->rig);
@@ -149,8 +149,12 @@ static void kill_at(size_t first, size_t last)
 	size_t count = 0;
 
 	for (size_t i = first; i < last; i++) {
+		/* On a server, where each takes longer, one number of each point: one in the midst.
+		 */
+		size_t only = rig_place()->concurrent ? points[i].nth[1] != 0 : 3;
+
 		for (size_t k = 0; k < 3; k++) {
-			if (points[i].nth[k] == 0)
+			if (points[i].nth[k] == 0 || (only < 3 && k != only))
 				continue;
 			begin(&runs[count++], &points[i], points[i].nth[k]);
 			if (count == RIGS_MAX) {
@@ -209,9 +213,9 @@ OB_TEST(a_kill_around_the_commit_or_the_sync_loses_nothing)
 }
 OB_TEST_END
 
-OB_SUITE("crash_points", every_point_of_the_relay_is_in_the_table,
-	 a_kill_while_messages_are_sent_loses_nothing,
-	 a_kill_while_outcomes_are_settled_loses_nothing,
-	 a_kill_while_leases_are_kept_loses_nothing,
-	 a_kill_while_partitions_are_given_back_loses_nothing,
-	 a_kill_around_the_commit_or_the_sync_loses_nothing)
+RIG_SUITE("crash_points", every_point_of_the_relay_is_in_the_table,
+	  a_kill_while_messages_are_sent_loses_nothing,
+	  a_kill_while_outcomes_are_settled_loses_nothing,
+	  a_kill_while_leases_are_kept_loses_nothing,
+	  a_kill_while_partitions_are_given_back_loses_nothing,
+	  a_kill_around_the_commit_or_the_sync_loses_nothing)

@@ -83,6 +83,9 @@ static const struct ob_sink_ops sink_ops = {
 	.opts = sink_opts,
 };
 static const struct ob_sink_ops bare_ops = { .name = "stdout", .size = sizeof(struct ob_sink) };
+static const struct ob_sink_ops bound_ops = { .name = "http",
+					      .size = sizeof(struct ob_sink),
+					      .ce_prefix = "ce-" };
 
 const struct ob_store_backend ob_store_backends[] = {
 	{ .name = "sqlite", .ops = &store_ops, .help = "Stub." },
@@ -93,6 +96,7 @@ const struct ob_store_backend ob_store_backends[] = {
 const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "stdout", .ops = &bare_ops, .help = "Stub." },
 	{ .name = "file", .ops = &sink_ops, .help = "Stub." },
+	{ .name = "http", .ops = &bound_ops, .help = "Stub." },
 	{ .name = NULL },
 };
 
@@ -116,4 +120,16 @@ int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend, s
 		}
 	}
 	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "no such sink '%s'", type);
+}
+
+int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+		  size_t option_count, struct ob_err *err)
+{
+	(void)ops;
+	for (size_t i = 0; i < option_count; i++) {
+		if (strcmp(options[i].value, "/nowhere") == 0)
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "'%s' is no place",
+					  options[i].value);
+	}
+	return 0;
 }
