@@ -81,10 +81,10 @@ SELECT CASE WHEN has_sequence_privilege(q, 'USAGE, SELECT') THEN pg_sequence_las
 
 -- name: look_unborn
 -- Transactions that may have drawn a number and have no identity yet: it comes with the first row
--- that is written, the lock before the first number.
+-- that is written, the lock before the first number. Asking for the number locks like drawing one.
 WITH k AS MATERIALIZED (SELECT * FROM pg_locks)
 SELECT count(*) FROM k AS l
- WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
+ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
    AND l.relation IN (to_regclass('{outbox}'), pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass)
    AND NOT EXISTS (SELECT 1 FROM k AS t WHERE t.locktype = 'transactionid' AND t.granted

@@ -172,6 +172,5 @@ void ob_marks_set(struct ob_marks *marks, uint32_t partition, uint64_t epoch, in
 {
 	marks->parts[partition].look = marks->look;
 	marks->parts[partition].epoch = epoch;
-	marks->parts[partition].low =
-		lowest > marks->number ? marks->number + 1 : lowest;
+	marks->parts[partition].low = lowest > marks->number ? marks->number + 1 : lowest;
 }

@@ -73,7 +73,7 @@ struct ob_memdb {
 	uint32_t version; /* 0: not set up */
 	uint32_t partition_count;
 	int64_t last_seq;
-	uint64_t last_writer;                     /* the last identity given to a transaction */
+	uint64_t last_writer;                  /* the last identity given to a transaction */
 	uint64_t writers[OB_MARK_WRITERS_MAX]; /* those that have pushed and are open, ascending */
 	size_t writer_count;
 	uint64_t commits; /* transactions that changed something */

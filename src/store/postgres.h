@@ -105,12 +105,12 @@ struct pg_store {
 	bool settle_durable;
 	char *listen_url, *search_path;
 
-	PGconn *conn;        /* NULL: not connected (any more) */
-	char *sql[PG_COUNT]; /* expanded on first use */
+	PGconn *conn;           /* NULL: not connected (any more) */
+	char *sql[PG_COUNT];    /* expanded on first use */
 	bool planned[PG_COUNT]; /* this connection knows them by name */
-	char *path;          /* the search_path of every transaction */
-	int version;         /* 150020 */
-	bool pooled;         /* someone stands between us and the server */
+	char *path;             /* the search_path of every transaction */
+	int version;            /* 150020 */
+	bool pooled;            /* someone stands between us and the server */
 	char database[64], server[48];
 	bool broken;    /* connect again before the next call */
 	bool in_tx;     /* between tx_begin and tx_end */
@@ -126,7 +126,7 @@ struct pg_store {
 	PGresult *results[PG_QUEUE_MAX + 4]; /* of the last flush */
 	int result_count;
 
-	struct ob_marks marks;              /* where fetches begin */
+	struct ob_marks marks;             /* where fetches begin */
 	uint32_t parts[OB_PARTITIONS_MAX]; /* how many each partition is good for */
 
 	PGconn *listener; /* NULL: none; may be conn */

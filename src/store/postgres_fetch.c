@@ -220,8 +220,8 @@ static bool is_full(const struct fetching *f, size_t lane)
 
 /*
  * What to ask of each lane next time: those that gave all that was asked of them get what the
- * others leave. True when there is room left in this fetch that they may have more for: then they are
- * asked at once, at the `last` try for all of it.
+ * others leave. True when there is room left in this fetch that they may have more for: then they
+ * are asked at once, at the `last` try for all of it.
  */
 static bool learn(struct fetching *f, bool last)
 {

@@ -152,7 +152,8 @@ void sim_produce(struct sim *sim)
 	if (writer->left > 0 && sim->message_count < SIM_MESSAGES_MAX) {
 		writer->left--;
 		push(sim, writer);
-	} else if (sim_chance(sim, writer->slow ? 30 : 400) || sim->message_count >= sim->plan.messages) {
+	} else if (sim_chance(sim, writer->slow ? 30 : 400) ||
+		   sim->message_count >= sim->plan.messages) {
 		end(sim, writer);
 	}
 }
