@@ -12,6 +12,12 @@
 #define REDIS_OPS NULL
 #endif
 
+#if HAVE_RABBITMQ
+#define RABBITMQ_OPS &ob_sink_rabbitmq
+#else
+#define RABBITMQ_OPS NULL
+#endif
+
 #if HAVE_HTTP
 #define HTTP_OPS &ob_sink_http
 #else
@@ -34,6 +40,10 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	  .ops = REDIS_OPS,
 	  .package = "libhiredis-dev and libssl-dev",
 	  .help = "Redis Streams: XADD, runs of one key in one script." },
+	{ .name = "rabbitmq",
+	  .ops = RABBITMQ_OPS,
+	  .package = "librabbitmq-dev and libssl-dev",
+	  .help = "RabbitMQ: an exchange and a routing key, publisher confirms." },
 	{ .name = NULL },
 };
 

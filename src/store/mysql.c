@@ -117,6 +117,7 @@ const struct ob_store_ops ob_store_mysql = {
 	.close = mysql_close_store,
 	.setup = my_setup,
 	.setup_sql = my_setup_sql,
+	.grants_sql = my_grants_sql,
 	.check = my_check,
 	.advise = my_advise,
 	.tx_begin = my_tx_begin,

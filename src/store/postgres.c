@@ -113,6 +113,7 @@ const struct ob_store_ops ob_store_postgres = {
 	.close = postgres_close,
 	.setup = pg_setup,
 	.setup_sql = pg_setup_sql,
+	.grants_sql = pg_grants_sql,
 	.check = pg_check,
 	.advise = pg_advise,
 	.tx_begin = pg_tx_begin,

@@ -24,6 +24,9 @@ const struct matrix_peer *const matrix_peers[] = {
 #if HAVE_REDIS
 	&peer_redis,
 #endif
+#if HAVE_RABBITMQ
+	&peer_rabbitmq,
+#endif
 	NULL,
 };
 
