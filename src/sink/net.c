@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_EVERY_S = 10, KEEPALIVE_PROBES = 3 };
-enum { OUT_KEEP = 4 << 20 };
 
 short ob_net_events(const struct ob_net *net, bool writing)
 {
@@ -162,15 +161,6 @@ void ob_net_close(struct ob_net *net)
 	*net = OB_NET_INIT;
 }
 
-void ob_net_abort(struct ob_net *net)
-{
-	const struct linger none = { .l_onoff = 1 };
-
-	if (net->fd >= 0)
-		(void)setsockopt(net->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	ob_net_close(net);
-}
-
 /* ---- bytes ----------------------------------------------------------- */
 
 static bool is_later(int number)
@@ -198,48 +188,4 @@ ssize_t ob_net_read(struct ob_net *net, char *buf, size_t size, struct ob_err *e
 	if (n == 0)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "the peer closed the connection");
 	return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "receiving");
-}
-
-/* ---- a queue of bytes ------------------------------------------------ */
-
-ssize_t ob_net_flush(struct ob_net *net, struct ob_net_out *out, struct ob_err *err)
-{
-	ssize_t moved = 0;
-
-	out->blocked = false;
-	while (ob_net_out_left(out) > 0) {
-		struct ob_str rest = { out->buf.data + out->sent, ob_net_out_left(out) };
-		ssize_t n = ob_net_write(net, rest, err);
-
-		if (n < 0)
-			return err->status;
-		if (n == 0) {
-			out->blocked = true;
-			return moved;
-		}
-		out->sent += (size_t)n;
-		moved += n;
-	}
-	out->sent = 0;
-	if (out->buf.cap > OUT_KEEP)
-		ob_buf_done(&out->buf);
-	ob_buf_clear(&out->buf);
-	return moved;
-}
-
-void ob_net_out_compact(struct ob_net_out *out, size_t at_least)
-{
-	if (out->sent < at_least || out->sent == 0)
-		return;
-	memmove(out->buf.data, out->buf.data + out->sent, ob_net_out_left(out));
-	out->buf.len -= out->sent;
-	out->sent = 0;
-}
-
-void ob_net_out_drop(struct ob_net_out *out)
-{
-	ob_buf_done(&out->buf);
-	ob_buf_clear(&out->buf);
-	out->sent = 0;
-	out->blocked = false;
 }

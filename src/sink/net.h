@@ -67,29 +67,6 @@ bool ob_net_wait(const struct ob_net *net, short events, const struct ob_clock *
 /* Does a connection on which nothing is expected still stand? */
 bool ob_net_is_quiet(const struct ob_net *net);
 void ob_net_close(struct ob_net *net);
-/* Close at once: what the kernel has not sent yet is not sent any more. */
-void ob_net_abort(struct ob_net *net);
-
-/* Bytes on their way out. Initialise with OB_NET_OUT_INIT. */
-struct ob_net_out {
-	struct ob_buf buf; /* append here */
-	size_t sent;       /* bytes of `buf` that are gone */
-	bool blocked;      /* the peer takes no more now */
-};
-
-#define OB_NET_OUT_INIT(limit) ((struct ob_net_out){ .buf = OB_BUF_INIT(limit) })
-
-static inline size_t ob_net_out_left(const struct ob_net_out *out)
-{
-	return out->buf.len - out->sent;
-}
-
-/* Send what the peer takes now; returns how many bytes that were. */
-ssize_t ob_net_flush(struct ob_net *net, struct ob_net_out *out, struct ob_err *err);
-/* Give up the space of what is sent, once it is `at_least` bytes: before an append. */
-void ob_net_out_compact(struct ob_net_out *out, size_t at_least);
-/* Forget everything and give the memory back. */
-void ob_net_out_drop(struct ob_net_out *out);
 
 /* The parts of read and write that are TLS. */
 ssize_t ob_net_tls_write(struct ob_net *net, struct ob_str bytes, struct ob_err *err);

@@ -119,7 +119,7 @@ static void fill(struct redis_sink *sink)
 		struct ob_err err = OB_ERR_INIT;
 		struct ob_redis_node *node = ob_redis_route(sink, lane, &err);
 
-		if (node && (node->leaving || ob_net_out_left(&node->out) >= OB_REDIS_OUT_BYTES)) {
+		if (node && (node->leaving || node->out.len - node->sent >= OB_REDIS_OUT_BYTES)) {
 			ob_lanes_untake(&sink->lanes, lane);
 			return;
 		}
@@ -168,7 +168,7 @@ static void wait_for_any(const struct redis_sink *sink, int64_t until_us)
 		until_us = deadline < until_us ? deadline : until_us;
 		fds[count].fd = node->net.fd;
 		fds[count].revents = 0;
-		fds[count++].events = ob_net_events(&node->net, ob_net_out_left(&node->out) > 0);
+		fds[count++].events = ob_net_events(&node->net, node->sent < node->out.len);
 	}
 	int64_t ms = (until_us - ob_clock_boot_us(sink->base.clock) + 999) / 1000;
 	(void)poll(fds, count, ms <= 0 ? 0 : ms > INT_MAX ? INT_MAX : (int)ms);
@@ -209,7 +209,7 @@ static int redis_fd(struct ob_sink *base)
 	const struct ob_redis_node *node = sink->nodes[0];
 
 	/* Several, or one that must also be polled for writing, do not fit into one answer. */
-	return sink->node_count == 1 && node->open && !node->out.blocked ? node->net.fd : -1;
+	return sink->node_count == 1 && node->open && !node->blocked ? node->net.fd : -1;
 }
 
 static void redis_close(struct ob_sink *base)

@@ -38,12 +38,14 @@ struct ob_redis_node {
 	char host[256], port[6];
 	struct ob_net net;
 	struct redisReader *reader;
-	struct ob_net_out out;
+	struct ob_buf out;
+	size_t sent;                   /* bytes of `out` that are gone */
 	struct ob_redis_command *ring; /* under way, oldest first; `window` of them */
 	uint32_t head, count;
 	int64_t progress_us; /* when the peer last showed that it works */
 	bool open;
 	bool loaded;  /* the server knows our script */
+	bool blocked; /* the peer takes no more bytes now */
 	bool leaving; /* to be dropped once it has answered, because of `why` */
 	struct ob_err why;
 };
