@@ -12,6 +12,12 @@
 #define REDIS_OPS NULL
 #endif
 
+#if HAVE_NATS
+#define NATS_OPS &ob_sink_nats
+#else
+#define NATS_OPS NULL
+#endif
+
 #if HAVE_HTTP
 #define HTTP_OPS &ob_sink_http
 #else
@@ -34,6 +40,10 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	  .ops = REDIS_OPS,
 	  .package = "libhiredis-dev and libssl-dev",
 	  .help = "Redis Streams: XADD, runs of one key in one script." },
+	{ .name = "nats",
+	  .ops = NATS_OPS,
+	  .package = "libnats-dev",
+	  .help = "NATS JetStream: acknowledged by a stream, deduplicated by the id." },
 	{ .name = NULL },
 };
 

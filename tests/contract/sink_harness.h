@@ -24,6 +24,7 @@ struct sink_kind {
 	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
 	void (*clear)(struct sink_env *env);
 	void (*end)(struct sink_env *env); /* optional: let go of the peer */
+	const char *destination;           /* the only one there is; NULL: any text will do */
 	bool concurrent; /* what is sent at the same time may be stored in any order */
 	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
 	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
@@ -31,7 +32,7 @@ struct sink_kind {
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_nats, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
