@@ -160,13 +160,21 @@ void ob_nats_ack(const struct nats_sink *sink, struct ob_str subject, natsMsg *m
 
 /* ---- errors of the connection ---------------------------------------- */
 
+/* The library puts "(conn.c:733): " in front. */
+static const char *without_place(const char *text)
+{
+	const char *end = *text == '(' ? strstr(text, "): ") : NULL;
+
+	return end ? end + 3 : text;
+}
+
 /*
  * Whatever the library meets is the server, the way to it, or our rights there: an outage. Only
  * what we give it can be wrong in itself, and that is checked before.
  */
 int ob_nats_status(natsStatus status, const char *detail, struct ob_err *err)
 {
-	const char *text = detail && *detail ? detail : natsStatus_GetText(status);
+	const char *text = detail && *detail ? without_place(detail) : natsStatus_GetText(status);
 	const char *hint = NULL;
 
 	if (status == NATS_CONNECTION_AUTH_FAILED || strcasestr(text, "authorization") ||

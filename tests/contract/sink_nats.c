@@ -43,13 +43,15 @@ static int port(struct sink_env *env)
 static struct ob_sink *make(struct sink_env *env)
 {
 	char url[64];
-	struct ob_opt_value options[] = { { "url", url }, { "timeout", env->timeout } };
+	struct ob_opt_value options[] = { { "url", url },
+					  { "timeout", env->timeout },
+					  { "connect_timeout", env->timeout } };
 	struct ob_sink *sink = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
 	(void)snprintf(url, sizeof(url), "nats://127.0.0.1:%d",
 		       env->port ? env->port : server.port);
-	if (ob_sink_new(&ob_sink_nats, options, env->timeout ? 2 : 1, &ob_clock_system, &sink,
+	if (ob_sink_new(&ob_sink_nats, options, env->timeout ? 3 : 1, &ob_clock_system, &sink,
 			&err) < 0)
 		ck_abort_msg("%s", err.msg);
 	return sink;
