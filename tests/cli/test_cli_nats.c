@@ -140,6 +140,6 @@ OB_TEST(a_wrong_password_stops_no_message)
 }
 OB_TEST_END
 
-OB_SUITE("nats, end to end", a_server_killed_three_times_loses_nothing,
-	 a_stream_that_is_missing_stops_messages_until_it_is_there,
-	 a_wrong_password_stops_no_message)
+OB_SUITE_NEEDS("nats, end to end", nats_server_missing(), a_server_killed_three_times_loses_nothing,
+	       a_stream_that_is_missing_stops_messages_until_it_is_there,
+	       a_wrong_password_stops_no_message)

@@ -100,4 +100,5 @@ OB_TEST(a_wrong_password_stops_no_message)
 }
 OB_TEST_END
 
-OB_SUITE("redis, end to end", sqlite_to_redis_end_to_end, a_wrong_password_stops_no_message)
+OB_SUITE_NEEDS("redis, end to end", redis_server_missing(), sqlite_to_redis_end_to_end,
+	       a_wrong_password_stops_no_message)

@@ -132,14 +132,26 @@ static const struct sink_kind *find_kind(const char *name)
 	ck_abort_msg("no sink kind %s", name);
 }
 
-void sink_env_init(struct sink_env *env)
+static const struct sink_kind *kind_under_test(void)
 {
 	const char *name = getenv("SINK");
 
+	return find_kind(name ? name : "file");
+}
+
+const char *sink_missing(void)
+{
+	const struct sink_kind *kind = kind_under_test();
+
+	return kind->missing ? kind->missing() : NULL;
+}
+
+void sink_env_init(struct sink_env *env)
+{
 	*env = (struct sink_env){ .saved_stdout = -1,
 				  .text = OB_BUF_INIT((size_t)1 << 30),
 				  .arena = OB_ARENA_INIT((size_t)1 << 31) };
-	env->kind = find_kind(name ? name : "file");
+	env->kind = kind_under_test();
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)snprintf(env->dir, sizeof(env->dir), "/tmp/outbox-sink-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(env->dir));

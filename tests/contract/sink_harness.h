@@ -19,6 +19,7 @@ struct sink_kind {
 	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
 	struct ob_sink *(*make)(struct sink_env *env);
 	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+	const char *(*missing)(void);                /* optional: NULL, or why there is no peer */
 	/* optional: get the peer ready; all that is stored; and removing it */
 	void (*begin)(struct sink_env *env);
 	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
@@ -48,6 +49,8 @@ struct sink_env {
 	struct ob_arena arena; /* of what was read back */
 };
 
+/* What the kind under test lacks on this machine; NULL: nothing. */
+const char *sink_missing(void);
 void sink_env_init(struct sink_env *env);
 void sink_env_done(struct sink_env *env);
 /* A new sink, opened. */

@@ -158,6 +158,7 @@ static size_t list_all(struct sink_env *env, struct stored **ret_stored)
 
 const struct sink_kind sink_kind_nats = {
 	.name = "nats",
+	.missing = nats_server_missing,
 	.begin = begin,
 	.make = make,
 	.list = list_all,

@@ -438,14 +438,15 @@ OB_TEST(a_server_that_ends_is_an_outage_and_the_next_one_is_asked)
 }
 OB_TEST_END
 
-OB_SUITE("nats sink", every_header_has_its_name_and_none_can_be_forged,
-	 a_second_copy_is_confirmed_and_not_stored, subjects_that_no_stream_can_have_are_rejected,
-	 what_is_larger_than_the_server_takes_is_rejected_before_it_is_sent,
-	 a_subject_without_a_stream_is_an_outage_until_there_is_one, a_full_stream_is_an_outage,
-	 a_message_larger_than_its_stream_takes_is_rejected,
-	 someone_who_answers_but_is_no_stream_confirms_nothing,
-	 a_lost_acknowledgement_is_an_outage_of_its_message_alone,
-	 a_server_that_stops_is_an_outage_after_our_own_deadline,
-	 acknowledgements_that_are_cut_off_fail_everything_unconfirmed,
-	 what_is_forgotten_is_not_sent_any_more,
-	 a_server_that_ends_is_an_outage_and_the_next_one_is_asked)
+OB_SUITE_NEEDS("nats sink", nats_server_missing(), every_header_has_its_name_and_none_can_be_forged,
+	       a_second_copy_is_confirmed_and_not_stored,
+	       subjects_that_no_stream_can_have_are_rejected,
+	       what_is_larger_than_the_server_takes_is_rejected_before_it_is_sent,
+	       a_subject_without_a_stream_is_an_outage_until_there_is_one,
+	       a_full_stream_is_an_outage, a_message_larger_than_its_stream_takes_is_rejected,
+	       someone_who_answers_but_is_no_stream_confirms_nothing,
+	       a_lost_acknowledgement_is_an_outage_of_its_message_alone,
+	       a_server_that_stops_is_an_outage_after_our_own_deadline,
+	       acknowledgements_that_are_cut_off_fail_everything_unconfirmed,
+	       what_is_forgotten_is_not_sent_any_more,
+	       a_server_that_ends_is_an_outage_and_the_next_one_is_asked)

@@ -247,8 +247,10 @@ OB_TEST(ten_thousand_messages_pass_through_tls)
 }
 OB_TEST_END
 
-OB_SUITE("nats login", urls_are_taken_apart, bad_options_are_refused_without_showing_a_secret,
-	 the_description_names_the_servers_and_no_secret,
-	 a_user_and_a_password_are_needed_and_enough, a_token_is_enough, a_key_is_enough,
-	 a_subject_that_is_not_ours_fails_its_messages_alone, tls_is_verified_unless_told_otherwise,
-	 without_tls_at_the_server_nothing_is_sent, ten_thousand_messages_pass_through_tls)
+OB_SUITE_NEEDS("nats login", nats_server_missing(), urls_are_taken_apart,
+	       bad_options_are_refused_without_showing_a_secret,
+	       the_description_names_the_servers_and_no_secret,
+	       a_user_and_a_password_are_needed_and_enough, a_token_is_enough, a_key_is_enough,
+	       a_subject_that_is_not_ours_fails_its_messages_alone,
+	       tls_is_verified_unless_told_otherwise, without_tls_at_the_server_nothing_is_sent,
+	       ten_thousand_messages_pass_through_tls)

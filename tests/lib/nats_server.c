@@ -30,9 +30,9 @@ static const char *program(void)
 	return NULL;
 }
 
-bool nats_server_exists(void)
+const char *nats_server_missing(void)
 {
-	return program() != NULL;
+	return program() ? NULL : "nats-server is not installed";
 }
 
 static int unused_port(void)

@@ -26,8 +26,8 @@ struct nats_server {
 	jsCtx *js;
 };
 
-/* Is there a server to start? Without one the suite is skipped. */
-bool nats_server_exists(void);
+/* NULL, or why there is none to start: then the suite is skipped. */
+const char *nats_server_missing(void);
 /* Start and wait until it answers. */
 void nats_server_start(struct nats_server *server);
 /* SIGKILL and gone; its streams stay. */
