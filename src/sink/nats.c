@@ -353,8 +353,10 @@ static const struct ob_opt nats_opts[] = {
 
 const struct ob_sink_ops ob_sink_nats = {
 	.name = "nats",
+	.caps = OB_SINK_HEADERS | OB_SINK_CE_TYPE,
 	.size = sizeof(struct nats_sink),
 	.opts = nats_opts,
+	.ce_prefix = "ce-",
 	.check = nats_check,
 	.open = nats_open,
 	.send = nats_send,
