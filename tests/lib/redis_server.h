@@ -26,8 +26,8 @@ struct redis_server {
 	redisContext *client; /* to look at what is stored; see redis_ask() */
 };
 
-/* Is there a server to start? Without one the suite is skipped. */
-bool redis_server_exists(void);
+/* NULL, or why there is none to start: then the suite is skipped. */
+const char *redis_server_missing(void);
 /* Start and wait until it answers. */
 void redis_server_start(struct redis_server *server);
 /* SIGKILL and gone; what it appended to its log (args: --appendonly yes) stays. */
@@ -43,8 +43,5 @@ redisReply *redis_ask(struct redis_server *server, ...) __attribute__((sentinel)
 void redis_do(struct redis_server *server, ...) __attribute__((sentinel));
 /* An integer answer. */
 long long redis_count(struct redis_server *server, ...) __attribute__((sentinel));
-
-/* A port that nobody has now. */
-int free_port(void);
 
 #endif
