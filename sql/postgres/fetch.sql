@@ -79,16 +79,14 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
 SELECT CASE WHEN has_sequence_privilege(q, 'USAGE, SELECT') THEN pg_sequence_last_value(q::regclass) END
   FROM pg_get_serial_sequence('{outbox}', replace('{seq}', '"', '')) AS q
 
--- name: look_unborn
--- Transactions that may have drawn a number and have no identity yet: it comes with the first row
--- that is written, the lock before the first number. Asking for the number locks like drawing one.
-WITH k AS MATERIALIZED (SELECT * FROM pg_locks)
-SELECT count(*) FROM k AS l
- WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+-- name: look_writers
+-- Transactions of others that may have drawn a number and are open: the lock comes before the first number and goes
+-- after the commit shows. Their ids would not do: one above the snapshot's xmax is open and not in its
+-- list. Asking for the number locks like drawing one.
+SELECT count(*) FROM pg_locks AS l
+ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
    AND l.relation IN (to_regclass('{outbox}'), pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass)
-   AND NOT EXISTS (SELECT 1 FROM k AS t WHERE t.locktype = 'transactionid' AND t.granted
-                      AND t.mode = 'ExclusiveLock' AND t.virtualtransaction = l.virtualtransaction)
 
 -- name: look
 -- The lowest unfinished row of each partition ($2) from its mark ($3) on, and the snapshot. Those that

@@ -42,7 +42,7 @@
 	X(release_moved, "changing the partitions") \
 	X(fetch, "fetching") \
 	X(look_number, "fetching") \
-	X(look_unborn, "fetching") \
+	X(look_writers, "fetching") \
 	X(look, "fetching") \
 	X(claim, "claiming") \
 	X(now, "listing") \

@@ -22,7 +22,7 @@ int pg_add_look(struct pg_store *s, const struct ob_fetch *fetch, const int64_t 
 	/* The order of the three is what makes it safe. */
 	int r = pg_add(s, PG_look_number, NULL, err);
 	if (r == 0)
-		r = pg_add(s, PG_look_unborn, NULL, err);
+		r = pg_add(s, PG_look_writers, NULL, err);
 	if (r == 0)
 		r = pg_add(s, PG_look, &p, err);
 	ob_pgarray_done(&partitions);
@@ -72,7 +72,7 @@ static uint64_t epoch_of(const struct ob_fetch *fetch, uint32_t partition)
 
 void pg_read_look(struct pg_store *s, const struct ob_fetch *fetch, int at)
 {
-	const PGresult *number = s->results[at], *unborn = s->results[at + 1];
+	const PGresult *number = s->results[at], *writers = s->results[at + 1];
 	const PGresult *lowest = s->results[at + 2];
 	int64_t now = ob_clock_boot_us(&ob_clock_system);
 	struct ob_snapshot snapshot;
@@ -82,10 +82,12 @@ void pg_read_look(struct pg_store *s, const struct ob_fetch *fetch, int at)
 	pg_read_snapshot(pg_get_str(lowest, 0, 0), &snapshot);
 	if (!ob_marks_complete(&s->marks, &snapshot))
 		return;
-	if (PQgetisnull(number, 0, 0) || pg_get_int(unborn, 0, 0) > 0) {
+	if (PQgetisnull(number, 0, 0) || pg_get_int(writers, 0, 0) > 0) {
 		ob_marks_look_failed(&s->marks, now);
 		return;
 	}
+	/* Nobody had a number and was open, so nobody needs to be watched. */
+	snapshot.count = 0;
 	if (!ob_marks_looked(&s->marks, &snapshot, pg_get_int(number, 0, 0), now))
 		return;
 	for (int row = 0; row < PQntuples(lowest); row++) {

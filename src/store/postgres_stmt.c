@@ -161,7 +161,7 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const str
  * the next transaction to another server connection, which knows nothing of it.
  */
 static const bool is_planned_once[PG_COUNT] = {
-	[PG_pins] = true, [PG_fetch] = true, [PG_look_number] = true, [PG_look_unborn] = true,
+	[PG_pins] = true, [PG_fetch] = true, [PG_look_number] = true, [PG_look_writers] = true,
 	[PG_look] = true, [PG_fence] = true, [PG_publish] = true,     [PG_publish_delete] = true,
 };
 
