@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* A broker to measure with: a private server that says how many messages it has stored. */
+#ifndef OB_BENCH_BROKER_H
+#define OB_BENCH_BROKER_H
+
+#include "bench/result.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct bench_broker;
+
+struct bench_broker_ops {
+	const char *name;  /* "redis": also the type of the sink */
+	const char *title; /* "Redis" */
+	/*
+	 * Start the server and set `sink` and `address`; false when there is none, and
+	 * broker->reason says what is missing.
+	 */
+	bool (*start)(struct bench_broker *broker);
+	void (*stop)(struct bench_broker *broker);
+	/* Forget what is stored. */
+	void (*clear)(struct bench_broker *broker);
+	/* Messages stored since clear(). Cheap: it is asked every few milliseconds. */
+	uint64_t (*count)(struct bench_broker *broker);
+	void (*version)(struct bench_broker *broker, char out[BENCH_TEXT_SIZE]);
+};
+
+struct bench_broker {
+	const struct bench_broker_ops *ops;
+	bool tried, there;
+	char sink[512];    /* of the configuration, behind "type: NAME": ", url: ..." */
+	char address[256]; /* for the bare loop */
+	pid_t pid;         /* of the server; 0: there is none */
+	char reason[BENCH_TEXT_SIZE];
+	void *impl;
+};
+
+/* All of them, in the order of the tables; ends with NULL. */
+extern const struct bench_broker_ops *const bench_brokers[];
+
+#endif
