@@ -15,27 +15,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_MS = 100, PATIENCE_US = 60000000, PAYLOAD_SIZE = 400 };
+enum {
+	READ_MS = 100,
+	PATIENCE_US = 60000000,
+	PAYLOAD_SIZE = 400,
+	PER_PRODUCER = 500, /* messages a second that one connection can surely commit */
+	PRODUCERS_MAX = 8,
+};
+
+struct watch;
+
+/* One of the producers that take turns. */
+struct pacer {
+	struct watch *watch;
+	void *producer;
+	pthread_t thread;
+	uint64_t first;
+	double late_us; /* the most that it was behind its clock */
+};
 
 struct watch {
 	struct bench_store *store;
 	const struct bench_follow_ops *follow;
-	void *producer, *follower;
-	uint32_t per_second;
+	void *follower;
+	struct pacer pacers[PRODUCERS_MAX];
+	uint32_t producers, per_second;
+	double start_us;
 	uint64_t count;
-	double *commit_us,
-		*seen_us; /* by number; 0 is the first one, which only shows that all run */
-	double late_us;   /* the most that the producer was behind its clock */
+	/* By number. The first, 0, only shows that all are running. */
+	double *commit_us, *seen_us;
 };
 
-static void produce(struct watch *w, uint64_t number)
+static void produce(struct watch *w, void *producer, uint64_t number)
 {
 	char key[24], payload[PAYLOAD_SIZE];
 
 	(void)snprintf(key, sizeof(key), "%llu", (unsigned long long)number);
 	(void)snprintf(payload, sizeof(payload), "{\"order\": %s, \"note\": \"%0270d\"}", key, 0);
 	w->commit_us[number] = w->store->ops->producer.produce(
-		w->producer,
+		producer,
 		&(struct outbox_message){ .aggregate_type = "order",
 					  .aggregate_id = key,
 					  .event_type = "OrderPlaced",
@@ -45,15 +63,15 @@ static void produce(struct watch *w, uint64_t number)
 
 static void *pace(void *arg)
 {
-	struct watch *w = arg;
-	double start_us = bench_now_us();
+	struct pacer *p = arg;
+	struct watch *w = p->watch;
 
-	for (uint64_t i = 1; i <= w->count; i++) {
-		double due_us = start_us + (double)i * 1e6 / w->per_second;
+	for (uint64_t i = p->first; i <= w->count; i += w->producers) {
+		double due_us = w->start_us + (double)i * 1e6 / w->per_second;
 
 		bench_pause_until(due_us);
-		w->late_us = fmax(w->late_us, bench_now_us() - due_us);
-		produce(w, i);
+		p->late_us = fmax(p->late_us, bench_now_us() - due_us);
+		produce(w, p->producer, i);
 	}
 	return NULL;
 }
@@ -82,21 +100,24 @@ static bool read_messages(struct watch *w, uint64_t wanted)
 
 static bool run_messages(struct watch *w)
 {
-	pthread_t thread;
-
-	produce(w, 0);
+	produce(w, w->pacers[0].producer, 0);
 	if (!read_messages(w, 1))
 		return false;
-	if (pthread_create(&thread, NULL, pace, w) != 0)
-		bench_fatal("cannot start a thread");
+	w->start_us = bench_now_us();
+	for (uint32_t i = 0; i < w->producers; i++) {
+		if (pthread_create(&w->pacers[i].thread, NULL, pace, &w->pacers[i]) != 0)
+			bench_fatal("cannot start a thread");
+	}
 	bool all = read_messages(w, w->count);
-	(void)pthread_join(thread, NULL);
+	for (uint32_t i = 0; i < w->producers; i++)
+		(void)pthread_join(w->pacers[i].thread, NULL);
 	return all;
 }
 
 static void note(struct watch *w, struct bench_result *result)
 {
 	double *delays_ms = w->seen_us + 1;
+	double late_us = 0;
 
 	for (uint64_t i = 0; i < w->count; i++)
 		delays_ms[i] = (w->seen_us[i + 1] - w->commit_us[i + 1]) / 1e3;
@@ -104,7 +125,9 @@ static void note(struct watch *w, struct bench_result *result)
 	bench_result_add(result, "p50_ms", bench_percentile(delays_ms, w->count, 0.50));
 	bench_result_add(result, "p99_ms", bench_percentile(delays_ms, w->count, 0.99));
 	bench_result_add(result, "max_ms", delays_ms[w->count - 1]);
-	bench_result_add(result, "producer_late_ms", w->late_us / 1e3);
+	for (uint32_t i = 0; i < w->producers; i++)
+		late_us = fmax(late_us, w->pacers[i].late_us);
+	bench_result_add(result, "producer_late_ms", late_us / 1e3);
 }
 
 static void run_round(struct bench_env *env, const struct bench_subject *subject, struct watch *w,
@@ -115,14 +138,20 @@ static void run_round(struct bench_env *env, const struct bench_subject *subject
 	w->commit_us = bench_need(calloc(w->count + 1, sizeof(*w->commit_us)));
 	w->seen_us = bench_need(calloc(w->count + 1, sizeof(*w->seen_us)));
 	w->follower = w->follow->open(subject->broker->address);
-	w->producer = w->store->ops->producer.open(w->store, false);
+	w->producers = (w->per_second + PER_PRODUCER - 1) / PER_PRODUCER;
+	for (uint32_t i = 0; i < w->producers; i++) {
+		void *producer = w->store->ops->producer.open(w->store, false);
+
+		w->pacers[i] = (struct pacer){ .watch = w, .producer = producer, .first = i + 1 };
+	}
 	bench_subject_start(env, subject, &child);
 	if (run_messages(w))
 		note(w, result);
 	else
 		bench_result_miss(result, "messages do not arrive");
 	bench_subject_stop(env, &child);
-	w->store->ops->producer.close(w->producer);
+	for (uint32_t i = 0; i < w->producers; i++)
+		w->store->ops->producer.close(w->pacers[i].producer);
 	w->follow->close(w->follower);
 	free(w->commit_us);
 	free(w->seen_us);

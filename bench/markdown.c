@@ -42,10 +42,6 @@ static void put_row(struct bench_grid *grid, size_t row, const struct bench_run 
 	size_t column = 1;
 
 	bench_grid_put(grid, row, 0, "%s", result->title);
-	if (result->missing[0]) {
-		bench_grid_put(grid, row, 1, "not measured: %s", result->missing);
-		return;
-	}
 	for (const struct bench_column *c = group->columns; c->heading; c++) {
 		if (has_figure(run, group->name, c->metric))
 			put_series(grid, row, column++, bench_result_get(result, c->metric), c);
@@ -78,7 +74,7 @@ static void print_group(FILE *out, const struct bench_run *run, const struct ben
 	grid->left = 1;
 	put_heading(grid, run, group);
 	for (size_t i = 0; i < run->count; i++) {
-		if (strcmp(run->results[i].group, group->name) == 0)
+		if (strcmp(run->results[i].group, group->name) == 0 && !run->results[i].missing[0])
 			put_row(grid, row++, run, group, &run->results[i]);
 	}
 	if (row > 1) {
@@ -86,6 +82,35 @@ static void print_group(FILE *out, const struct bench_run *run, const struct ben
 		bench_grid_print(out, grid);
 	}
 	free(grid);
+}
+
+static bool said_before(const struct bench_run *run, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (strcmp(run->results[i].missing, run->results[index].missing) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Once for each reason, with the cases that it holds back. */
+static void print_missing(FILE *out, const struct bench_run *run)
+{
+	for (size_t i = 0; i < run->count; i++) {
+		const char *reason = run->results[i].missing;
+		const char *comma = "";
+
+		if (!reason[0] || said_before(run, i))
+			continue;
+		(void)fprintf(out, "\nnot measured: %s (", reason);
+		for (size_t k = i; k < run->count; k++) {
+			if (strcmp(run->results[k].missing, reason) != 0)
+				continue;
+			(void)fprintf(out, "%s%s", comma, run->results[k].name);
+			comma = ", ";
+		}
+		(void)fputs(")\n", out);
+	}
 }
 
 static void put_bar(struct bench_grid *grid, size_t row, const struct bench_bar *bar,
@@ -148,4 +173,5 @@ void bench_report_markdown(FILE *out, const struct bench_run *run)
 	print_bars(out, run);
 	for (const struct bench_group *group = bench_groups; group->name; group++)
 		print_group(out, run, group);
+	print_missing(out, run);
 }

@@ -137,11 +137,11 @@ static int draw_group(FILE *out, const struct bench_run *run, const struct bench
 		      int y)
 {
 	size_t rows = count_rows(run, group);
-	double end = axis_end(run, group);
 	int top = y + HEAD;
 
 	if (rows == 0)
 		return y;
+	double end = axis_end(run, group);
 	(void)fprintf(out,
 		      "<text x=\"%d\" y=\"%d\" class=\"title\">%s</text>\n"
 		      "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>"
