@@ -7,6 +7,7 @@
 #if HAVE_SQLITE
 
 #include "base/cleanup.h"
+#include "base/lockwait.h"
 #include "base/rng.h"
 #include "outbox/sqlite.h"
 
@@ -28,6 +29,7 @@ struct ob_orders {
 	struct ob_orders_conf conf;
 	sqlite3 *db;
 	outbox *writer;
+	struct ob_lock_wait busy;
 	struct ob_rng rng;
 	struct customer *customers;
 	int64_t last_order;
@@ -137,10 +139,12 @@ int ob_orders_step(struct ob_orders *o, struct ob_err *err)
 	struct event events[EVENTS_MAX];
 	size_t count = 1 + (size_t)ob_rng_below(&o->rng, EVENTS_MAX), done = 0;
 	bool commit = ob_rng_below(&o->rng, 100) >= o->conf.rollback_pc;
-	int r = run_sql(o, "BEGIN IMMEDIATE", err);
 
+	ob_lock_wait_before(&o->busy);
+	int r = run_sql(o, "BEGIN IMMEDIATE", err);
 	if (r < 0)
 		return r;
+	ob_lock_wait_locked(&o->busy);
 	while (done < count && r == 0)
 		r = next_event(o, &events[done++], err);
 	if (r == 0)
@@ -152,6 +156,7 @@ int ob_orders_step(struct ob_orders *o, struct ob_err *err)
 		undo(o, events, done);
 		return r;
 	}
+	ob_lock_wait_unlocked(&o->busy);
 	if (!commit)
 		undo(o, events, count);
 	return note_all(o, events, count, commit, err);
@@ -198,7 +203,8 @@ int ob_orders_new(const struct ob_orders_conf *conf, struct ob_orders **ret_orde
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "opening the shop");
 	if (sqlite3_open_v2(conf->path, &o->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		return db_err(o, conf->path, err);
-	(void)sqlite3_busy_timeout(o->db, conf->busy_ms);
+	o->busy.timeout_ms = conf->busy_ms;
+	(void)sqlite3_busy_handler(o->db, ob_lock_wait_again, &o->busy);
 
 	int r = run_sql(o,
 			"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, "

@@ -154,6 +154,8 @@ static void read_sink(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 {
 	struct ob_sink_draft draft = { 0 };
 	struct options options = { 0 };
+	struct ob_err err = OB_ERR_INIT;
+	size_t faults = walk->diags.count;
 
 	if (!ob_walk_is_mapping(walk, node, path) && !ob_yaml_is_null(node))
 		return;
@@ -167,6 +169,10 @@ static void read_sink(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 	}
 	sink->options = options.values;
 	sink->option_count = options.count;
+	/* They passed one by one; do they pass together? */
+	if (sink->ops && walk->diags.count == faults && !walk->failed &&
+	    ob_sink_check(sink->ops, sink->options, sink->option_count, &err) < 0)
+		ob_walk_fault(walk, node, "%s: %s", path, err.msg);
 	ob_opt_free(section->opts, &draft);
 }
 

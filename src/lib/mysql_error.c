@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "lib/duplicate.h"
 #include "lib/fail.h"
+#include "lib/table.h"
 #include "sql_mysql.h"
 
 #include <errmsg.h>
@@ -181,38 +182,12 @@ int ob_mysql_fail(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *c
 
 /* ---- the table ------------------------------------------------------- */
 
-/* The columns that a push may write. */
-static const enum ob_column needed[] = {
-	OB_COL_id,       OB_COL_aggregate_type,  OB_COL_aggregate_id, OB_COL_event_type,
-	OB_COL_revision, OB_COL_sequence_number, OB_COL_payload,      OB_COL_headers,
-	OB_COL_snapshot, OB_COL_correlation_id,  OB_COL_causation_id, OB_COL_partition_key,
-	OB_COL_priority, OB_COL_target,          OB_COL_occurred_at,  OB_COL_available_at,
-};
-
-/* The option must say what the column holds; a wrong one would fail at the first push. */
-static int check_type(const struct ob_layout *layout, const char *column, const char *type,
-		      struct outbox_error *err)
-{
-	const char *table = layout->table[OB_TABLE_outbox];
-	bool id = strcasecmp(column, layout->column[OB_COL_id]) == 0;
-	bool payload = strcasecmp(column, layout->column[OB_COL_payload]) == 0;
-	const char *flag = id ? "OUTBOX_STRING_ID" : "OUTBOX_BINARY_PAYLOAD";
-	bool set = id ? layout->string_id : layout->binary_payload;
-	const char *with = id ? "varchar" : "longblob", *without = id ? "varbinary" : "longtext";
-
-	if ((!id && !payload) || strcasecmp(type, set ? with : without) == 0 ||
-	    (strcasecmp(type, with) != 0 && strcasecmp(type, without) != 0))
-		return 0;
-	return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-		       "column '%s' of table '%s' is %s: open the outbox %s %s", column, table,
-		       type, set ? "without" : "with", flag);
-}
+static const struct ob_table_types types = { "varchar", "varbinary", "longtext", "longblob" };
 
 /* Names and types of the table's columns; the statement was run. */
-static int read_columns(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, uint32_t *ret_there,
-			bool *ret_any, struct outbox_error *err)
+static int read_columns(struct ob_mysql_driver *driver, MYSQL_STMT *stmt,
+			struct ob_table_seen *seen, struct outbox_error *err)
 {
-	const struct ob_layout *layout = &driver->layout;
 	char name[256], type[256];
 	unsigned long size[2];
 	MYSQL_BIND out[] = {
@@ -231,28 +206,9 @@ static int read_columns(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, uint32
 		return 0;
 	while (r == 0 && mysql_stmt_fetch(stmt) == 0) {
 		name[size[0]] = type[size[1]] = '\0';
-		*ret_any = true;
-		for (int c = 0; c < OB_COL_COUNT; c++) {
-			if (strcasecmp(name, layout->column[c]) == 0)
-				*ret_there |= 1u << c;
-		}
-		r = check_type(layout, name, type, err);
+		r = ob_table_column(&driver->layout, &types, name, type, seen, err);
 	}
 	return r;
-}
-
-static int check_missing(const struct ob_layout *layout, uint32_t there, struct outbox_error *err)
-{
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const char *name = layout->column[needed[i]];
-
-		if (name[0] && !(there & (1u << needed[i])))
-			return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-				       "table '%s' has no column '%s': run `outbox setup`, or name "
-				       "the columns in the options",
-				       layout->table[OB_TABLE_outbox], name);
-	}
-	return 0;
 }
 
 int ob_mysql_check_table(struct ob_mysql_driver *driver, struct outbox_error *err)
@@ -265,8 +221,7 @@ int ob_mysql_check_table(struct ob_mysql_driver *driver, struct outbox_error *er
 		ob_mysql_bind_bytes(schema, &size[0]),
 		ob_mysql_bind_bytes(ob_str(layout->table[OB_TABLE_outbox]), &size[1]),
 	};
-	uint32_t there = 0;
-	bool any = false;
+	struct ob_table_seen seen = { 0 };
 	int r = ob_mysql_prepare(driver, sql_mysql_push_columns, &stmt, err);
 
 	if (r < 0)
@@ -274,12 +229,6 @@ int ob_mysql_check_table(struct ob_mysql_driver *driver, struct outbox_error *er
 	if (mysql_stmt_bind_param(stmt, in) || mysql_stmt_execute(stmt) != 0)
 		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "reading the schema: %.180s",
 			       mysql_stmt_error(stmt));
-	r = read_columns(driver, stmt, &there, &any, err);
-	if (r < 0)
-		return r;
-	if (!any)
-		return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-			       "there is no table '%s%s%s': run `outbox setup`", layout->schema,
-			       layout->schema[0] ? "." : "", layout->table[OB_TABLE_outbox]);
-	return check_missing(layout, there, err);
+	r = read_columns(driver, stmt, &seen, err);
+	return r < 0 ? r : ob_table_complete(layout, &seen, err);
 }

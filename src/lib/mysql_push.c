@@ -14,7 +14,6 @@
 #include <errmsg.h>
 
 enum {
-	FIELD_COUNT = 16,
 	/* Rows of one statement at most: parameters are numbered with 16 bits. */
 	CHUNK_MAX = 500,
 	SQL_MAX = 1 << 20,
@@ -23,20 +22,12 @@ enum {
 	PACKET_MIN = 64 * 1024,
 };
 
-/* The fields of a row, in the order of the parameters in push.sql. */
-static const enum ob_column fields[FIELD_COUNT] = {
-	OB_COL_id,           OB_COL_aggregate_type, OB_COL_aggregate_id,
-	OB_COL_event_type,   OB_COL_payload,        OB_COL_target,
-	OB_COL_priority,     OB_COL_revision,       OB_COL_sequence_number,
-	OB_COL_headers,      OB_COL_snapshot,       OB_COL_correlation_id,
-	OB_COL_causation_id, OB_COL_partition_key,  OB_COL_occurred_at,
-	OB_COL_available_at,
-};
+static const struct ob_insert_sql insert_sql = { sql_mysql_push_head, sql_mysql_push_row, '`' };
 
 /* The values of one row, which parameters point to. */
 struct row_values {
-	int64_t number[FIELD_COUNT];
-	unsigned long size[FIELD_COUNT];
+	int64_t number[OB_INSERT_FIELDS];
+	unsigned long size[OB_INSERT_FIELDS];
 	char id[OB_UUID_TEXT_SIZE];
 };
 
@@ -85,48 +76,6 @@ static MYSQL_BIND bind_optional_int(int64_t value, int64_t *number)
 
 /* ---- statements ------------------------------------------------------ */
 
-/* The names with the columns left out that no message of the call sets. */
-static void shape_layout(const struct ob_mysql_driver *driver, unsigned shape,
-			 struct ob_layout *ret_layout)
-{
-	*ret_layout = driver->layout;
-	if (!(shape & OB_MYSQL_OCCURRED))
-		ret_layout->column[OB_COL_occurred_at][0] = '\0';
-	if (!(shape & OB_MYSQL_DELAYED))
-		ret_layout->column[OB_COL_available_at][0] = '\0';
-}
-
-static bool field_used(const struct ob_mysql_driver *driver, unsigned shape, enum ob_column field)
-{
-	if (field == OB_COL_occurred_at)
-		return shape & OB_MYSQL_OCCURRED;
-	if (field == OB_COL_available_at)
-		return shape & OB_MYSQL_DELAYED;
-	return driver->layout.column[field][0] != '\0';
-}
-
-static unsigned shape_of(const struct ob_push_row *rows, size_t count)
-{
-	unsigned shape = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (rows[i].message->occurred_at_us != 0)
-			shape |= OB_MYSQL_OCCURRED;
-		if (rows[i].message->delay_ms != 0)
-			shape |= OB_MYSQL_DELAYED;
-	}
-	return shape;
-}
-
-static int expand(struct ob_buf *sql, const char *tmpl, const struct ob_layout *layout,
-		  struct outbox_error *err)
-{
-	struct ob_err inner = OB_ERR_INIT;
-	int r = ob_sqltmpl_expand(sql, tmpl, layout, '`', NULL, &inner);
-
-	return r < 0 ? ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg) : 0;
-}
-
 static int prepare_text(struct ob_mysql_driver *driver, const struct ob_buf *sql, const char *doing,
 			MYSQL_STMT **ret_stmt, struct outbox_error *err)
 {
@@ -148,10 +97,11 @@ int ob_mysql_prepare(const struct ob_mysql_driver *driver, const char *tmpl, MYS
 		     struct outbox_error *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	int r = expand(&sql, tmpl, &driver->layout, err);
+	struct ob_err inner = OB_ERR_INIT;
+	int r = ob_sqltmpl_expand(&sql, tmpl, &driver->layout, '`', NULL, &inner);
 
 	if (r < 0)
-		return r;
+		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
 	MYSQL_STMT *stmt = mysql_stmt_init(driver->db);
 	if (!stmt || mysql_stmt_prepare(stmt, ob_buf_str(&sql), sql.len) != 0) {
 		r = ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "%.200s",
@@ -168,22 +118,9 @@ static int prepare_insert(struct ob_mysql_driver *driver, size_t rows, unsigned 
 			  MYSQL_STMT **ret_stmt, struct outbox_error *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	OB_CLEANUP(ob_buf_done) struct ob_buf row = OB_BUF_INIT(SQL_MAX);
-	struct ob_layout layout;
+	int r = ob_insert_build(&insert_sql, &driver->layout, shape, rows, &sql, err);
 
-	shape_layout(driver, shape, &layout);
-	int r = expand(&sql, sql_mysql_push_head, &layout, err);
-	if (r == 0)
-		r = expand(&row, sql_mysql_push_row, &layout, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < rows; i++) {
-		ob_buf_adds(&sql, i ? "," : "");
-		ob_buf_add(&sql, ob_buf_view(&row));
-	}
-	if (sql.failed)
-		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-	return prepare_text(driver, &sql, "preparing the insert", ret_stmt, err);
+	return r < 0 ? r : prepare_text(driver, &sql, "preparing the insert", ret_stmt, err);
 }
 
 /* The place where the insert of that many rows is kept. */
@@ -227,7 +164,7 @@ static MYSQL_BIND bind_field(const struct ob_mysql_driver *driver, const struct 
 	unsigned long *size = &v->size[f];
 	int64_t *number = &v->number[f];
 
-	switch ((int)fields[f]) {
+	switch ((int)ob_insert_fields[f]) {
 	case OB_COL_id:
 		return ob_mysql_bind_bytes(ob_mysql_id(driver, &row->id, v->id), size);
 	case OB_COL_aggregate_type:
@@ -267,7 +204,7 @@ static int run_insert(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, unsigned
 		      const struct ob_mysql_chunk *chunk, struct ob_mysql_failure *failure)
 {
 	struct row_values *values = calloc(chunk->count, sizeof(*values));
-	MYSQL_BIND *binds = calloc(chunk->count * FIELD_COUNT, sizeof(*binds));
+	MYSQL_BIND *binds = calloc(chunk->count * OB_INSERT_FIELDS, sizeof(*binds));
 	size_t at = 0;
 	int r = 0;
 
@@ -277,8 +214,8 @@ static int run_insert(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, unsigned
 		r = -1;
 	}
 	for (size_t i = 0; i < chunk->count && r == 0; i++) {
-		for (int f = 0; f < FIELD_COUNT; f++) {
-			if (field_used(driver, shape, fields[f]))
+		for (int f = 0; f < OB_INSERT_FIELDS; f++) {
+			if (ob_insert_uses(&driver->layout, shape, ob_insert_fields[f]))
 				binds[at++] = bind_field(driver, &chunk->rows[i], f, &values[i]);
 		}
 	}
@@ -407,7 +344,7 @@ static int mysql_insert(void *self, const struct ob_push_row *rows, size_t count
 {
 	struct ob_mysql_driver *driver = self;
 	struct ob_mysql_chunk all = { .rows = rows, .count = count };
-	unsigned shape = shape_of(rows, count);
+	unsigned shape = ob_insert_shape(rows, count);
 	int r = check_rows(driver, rows, count, err);
 
 	if (r != 0)
@@ -423,7 +360,7 @@ static void mysql_driver_close(void *self)
 {
 	struct ob_mysql_driver *driver = self;
 
-	for (int i = 0; i < OB_MYSQL_SHAPES; i++) {
+	for (int i = 0; i < OB_INSERT_SHAPES; i++) {
 		if (driver->one[i])
 			(void)mysql_stmt_close(driver->one[i]);
 	}

@@ -3,24 +3,16 @@
 #ifndef OB_LIB_MYSQL_PUSH_H
 #define OB_LIB_MYSQL_PUSH_H
 
-#include "base/layout.h"
-#include "lib/driver.h"
+#include "lib/insert.h"
 
 #include <mysql.h>
-
-/* Which columns a statement names beside those that it always does; all four combinations exist. */
-enum {
-	OB_MYSQL_OCCURRED = 1 << 0,
-	OB_MYSQL_DELAYED = 1 << 1,
-	OB_MYSQL_SHAPES = 1 << 2,
-};
 
 struct ob_mysql_driver {
 	MYSQL *db; /* the caller's */
 	struct ob_layout layout;
-	size_t packet;                    /* the largest statement the server takes, in bytes */
-	MYSQL_STMT *one[OB_MYSQL_SHAPES]; /* inserts of one row, made when first needed */
-	MYSQL_STMT *many;                 /* the last insert of several rows */
+	size_t packet;                     /* the largest statement the server takes, in bytes */
+	MYSQL_STMT *one[OB_INSERT_SHAPES]; /* inserts of one row, made when first needed */
+	MYSQL_STMT *many;                  /* the last insert of several rows */
 	size_t many_rows;
 	unsigned many_shape;
 };

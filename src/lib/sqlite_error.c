@@ -9,6 +9,7 @@
 #include "base/sqltmpl.h"
 #include "lib/duplicate.h"
 #include "lib/fail.h"
+#include "lib/table.h"
 #include "sql_sqlite.h"
 
 #include <strings.h>
@@ -182,67 +183,22 @@ int ob_sqlite_fail(struct ob_sqlite_driver *driver, const struct ob_sqlite_chunk
 
 /* ---- the table ------------------------------------------------------- */
 
-/* The columns that a push may write. */
-static const enum ob_column needed[] = {
-	OB_COL_id,       OB_COL_aggregate_type,  OB_COL_aggregate_id, OB_COL_event_type,
-	OB_COL_revision, OB_COL_sequence_number, OB_COL_payload,      OB_COL_headers,
-	OB_COL_snapshot, OB_COL_correlation_id,  OB_COL_causation_id, OB_COL_partition_key,
-	OB_COL_priority, OB_COL_target,          OB_COL_occurred_at,  OB_COL_available_at,
-};
+static const struct ob_table_types types = { "TEXT", "BLOB", "TEXT", "BLOB" };
 
-/* The option must say what the column holds; a wrong one would fail at the first push. */
-static int check_type(const struct ob_layout *layout, const char *column, const char *type,
-		      struct outbox_error *err)
+static int read_columns(struct ob_sqlite_driver *driver, sqlite3_stmt *stmt,
+			struct ob_table_seen *seen, struct outbox_error *err)
 {
-	const char *table = layout->table[OB_TABLE_outbox];
-	bool id = strcasecmp(column, layout->column[OB_COL_id]) == 0;
-	bool payload = strcasecmp(column, layout->column[OB_COL_payload]) == 0;
-	bool text = strcasecmp(type, "TEXT") == 0, blob = strcasecmp(type, "BLOB") == 0;
-	const char *flag = id ? "OUTBOX_STRING_ID" : "OUTBOX_BINARY_PAYLOAD";
-	bool set = id ? layout->string_id : layout->binary_payload;
-	bool must = id ? text : blob, must_not = id ? blob : text;
+	int r = 0;
 
-	if ((!id && !payload) || (!(must && !set) && !(must_not && set)))
-		return 0;
-	return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-		       "column '%s' of table '%s' is %s: open the outbox %s %s", column, table,
-		       type, set ? "without" : "with", flag);
-}
-
-/* Read the columns' names into a set of bits: those of ours that are there. */
-static int read_columns(struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, uint32_t *ret_there,
-			bool *ret_any, struct outbox_error *err)
-{
-	const struct ob_layout *layout = &driver->layout;
-
-	while (sqlite3_step(stmt) == SQLITE_ROW) {
+	while (r == 0 && sqlite3_step(stmt) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(stmt, 0);
 		const char *type = (const char *)sqlite3_column_text(stmt, 1);
 
-		*ret_any = true;
-		for (int c = 0; name && c < OB_COL_COUNT; c++) {
-			if (strcasecmp(name, layout->column[c]) == 0)
-				*ret_there |= 1u << c;
-		}
-		int r = name && type ? check_type(layout, name, type, err) : 0;
-		if (r < 0)
-			return r;
+		if (name)
+			r = ob_table_column(&driver->layout, &types, name, type ? type : "", seen,
+					    err);
 	}
-	return 0;
-}
-
-static int check_missing(const struct ob_layout *layout, uint32_t there, struct outbox_error *err)
-{
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const char *name = layout->column[needed[i]];
-
-		if (name[0] && !(there & (1u << needed[i])))
-			return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-				       "table '%s' has no column '%s': run `outbox setup`, or name "
-				       "the columns in the options",
-				       layout->table[OB_TABLE_outbox], name);
-	}
-	return 0;
+	return r;
 }
 
 int ob_sqlite_check_table(struct ob_sqlite_driver *driver, struct outbox_error *err)
@@ -251,14 +207,13 @@ int ob_sqlite_check_table(struct ob_sqlite_driver *driver, struct outbox_error *
 	const char *schema = layout->schema[0] ? layout->schema : NULL;
 	const char *table = layout->table[OB_TABLE_outbox];
 	AUTOFINALIZE sqlite3_stmt *stmt = NULL;
-	uint32_t there = 0;
-	bool any = false;
+	struct ob_table_seen seen = { 0 };
 
 	int rc = sqlite3_prepare_v2(driver->db, sql_sqlite_push_columns, -1, &stmt, NULL);
 	if (rc == SQLITE_OK) {
 		(void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
 		(void)sqlite3_bind_text(stmt, 2, schema, -1, SQLITE_STATIC);
-		int r = read_columns(driver, stmt, &there, &any, err);
+		int r = read_columns(driver, stmt, &seen, err);
 		if (r < 0)
 			return r;
 		rc = sqlite3_reset(stmt);
@@ -267,9 +222,5 @@ int ob_sqlite_check_table(struct ob_sqlite_driver *driver, struct outbox_error *
 	 */
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_ERROR)
 		return ob_sqlite_fail(driver, NULL, "reading the schema", err);
-	if (!any)
-		return ob_fail(err, OUTBOX_ESCHEMA, OUTBOX_NO_INDEX,
-			       "there is no table '%s%s%s': run `outbox setup`", layout->schema,
-			       schema ? "." : "", table);
-	return check_missing(layout, there, err);
+	return ob_table_complete(layout, &seen, err);
 }

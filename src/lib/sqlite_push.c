@@ -12,7 +12,6 @@
 #include "sql_sqlite.h"
 
 enum {
-	FIELD_COUNT = 16,
 	/* Rows of one statement at most; more gains nothing, since its text is parsed first. */
 	CHUNK_MAX = 500,
 	/* Text of one row, with a share of the head in it. */
@@ -20,15 +19,7 @@ enum {
 	SQL_MAX = 1 << 20,
 };
 
-/* The fields of a row, in the order of the parameters in push.sql. */
-static const enum ob_column fields[FIELD_COUNT] = {
-	OB_COL_id,           OB_COL_aggregate_type, OB_COL_aggregate_id,
-	OB_COL_event_type,   OB_COL_payload,        OB_COL_target,
-	OB_COL_priority,     OB_COL_revision,       OB_COL_sequence_number,
-	OB_COL_headers,      OB_COL_snapshot,       OB_COL_correlation_id,
-	OB_COL_causation_id, OB_COL_partition_key,  OB_COL_occurred_at,
-	OB_COL_available_at,
-};
+static const struct ob_insert_sql insert_sql = { sql_sqlite_push_head, sql_sqlite_push_row, '"' };
 
 int ob_sqlite_bind_id(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, int at,
 		      const struct ob_uuid *id)
@@ -41,46 +32,13 @@ int ob_sqlite_bind_id(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt,
 	return sqlite3_bind_text(stmt, at, text, OB_UUID_TEXT, SQLITE_TRANSIENT);
 }
 
-/* The names with the columns left out that no message of the call sets. */
-static void shape_layout(const struct ob_sqlite_driver *driver, unsigned shape,
-			 struct ob_layout *ret_layout)
-{
-	*ret_layout = driver->layout;
-	if (!(shape & OB_SQLITE_OCCURRED))
-		ret_layout->column[OB_COL_occurred_at][0] = '\0';
-	if (!(shape & OB_SQLITE_DELAYED))
-		ret_layout->column[OB_COL_available_at][0] = '\0';
-}
-
-static bool field_used(const struct ob_sqlite_driver *driver, unsigned shape, enum ob_column field)
-{
-	if (field == OB_COL_occurred_at)
-		return shape & OB_SQLITE_OCCURRED;
-	if (field == OB_COL_available_at)
-		return shape & OB_SQLITE_DELAYED;
-	return driver->layout.column[field][0] != '\0';
-}
-
-static unsigned shape_of(const struct ob_push_row *rows, size_t count)
-{
-	unsigned shape = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (rows[i].message->occurred_at_us != 0)
-			shape |= OB_SQLITE_OCCURRED;
-		if (rows[i].message->delay_ms != 0)
-			shape |= OB_SQLITE_DELAYED;
-	}
-	return shape;
-}
-
 /* How many rows fit into one statement of this connection. */
 static size_t chunk_rows(const struct ob_sqlite_driver *driver, unsigned shape)
 {
 	size_t per_row = 0;
 
-	for (int f = 0; f < FIELD_COUNT; f++)
-		per_row += field_used(driver, shape, fields[f]);
+	for (int f = 0; f < OB_INSERT_FIELDS; f++)
+		per_row += ob_insert_uses(&driver->layout, shape, ob_insert_fields[f]);
 	size_t variables = (size_t)sqlite3_limit(driver->db, SQLITE_LIMIT_VARIABLE_NUMBER, -1);
 	size_t text = (size_t)sqlite3_limit(driver->db, SQLITE_LIMIT_SQL_LENGTH, -1);
 	size_t rows = CHUNK_MAX;
@@ -91,44 +49,11 @@ static size_t chunk_rows(const struct ob_sqlite_driver *driver, unsigned shape)
 	return rows > 0 ? rows : 1; /* no room at all: SQLite itself says so */
 }
 
-static int expand(struct ob_buf *sql, const char *tmpl, const struct ob_layout *layout,
-		  struct outbox_error *err)
-{
-	struct ob_err inner = OB_ERR_INIT;
-	int r = ob_sqltmpl_expand(sql, tmpl, layout, '"', NULL, &inner);
-
-	if (r < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	return 0;
-}
-
-static int build_insert(const struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
-			struct ob_buf *sql, struct outbox_error *err)
-{
-	OB_CLEANUP(ob_buf_done) struct ob_buf row = OB_BUF_INIT(SQL_MAX);
-	struct ob_layout layout;
-
-	shape_layout(driver, shape, &layout);
-	int r = expand(sql, sql_sqlite_push_head, &layout, err);
-	if (r == 0)
-		r = expand(&row, sql_sqlite_push_row, &layout, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < rows; i++) {
-		if (i > 0)
-			ob_buf_addc(sql, ',');
-		ob_buf_add(sql, ob_buf_view(&row));
-	}
-	if (sql->failed)
-		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-	return 0;
-}
-
 static int prepare_insert(struct ob_sqlite_driver *driver, size_t rows, unsigned shape,
 			  sqlite3_stmt **ret_stmt, struct outbox_error *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	int r = build_insert(driver, rows, shape, &sql, err);
+	int r = ob_insert_build(&insert_sql, &driver->layout, shape, rows, &sql, err);
 
 	if (r < 0)
 		return r;
@@ -235,14 +160,14 @@ static int bind_field(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt,
 static int bind_rows(const struct ob_sqlite_driver *driver, sqlite3_stmt *stmt, unsigned shape,
 		     const struct ob_sqlite_chunk *chunk)
 {
-	int64_t now_us = shape & OB_SQLITE_DELAYED ? ob_clock_real_us(&ob_clock_system) : 0;
+	int64_t now_us = shape & OB_INSERT_DELAYED ? ob_clock_real_us(&ob_clock_system) : 0;
 	int at = 1, rc = SQLITE_OK;
 
 	for (size_t i = 0; i < chunk->count && rc == SQLITE_OK; i++) {
-		for (int f = 0; f < FIELD_COUNT && rc == SQLITE_OK; f++) {
-			if (field_used(driver, shape, fields[f]))
-				rc = bind_field(driver, stmt, at++, &chunk->rows[i], fields[f],
-						now_us);
+		for (int f = 0; f < OB_INSERT_FIELDS && rc == SQLITE_OK; f++) {
+			if (ob_insert_uses(&driver->layout, shape, ob_insert_fields[f]))
+				rc = bind_field(driver, stmt, at++, &chunk->rows[i],
+						ob_insert_fields[f], now_us);
 		}
 	}
 	return rc;
@@ -371,7 +296,7 @@ static int sqlite_insert(void *self, const struct ob_push_row *rows, size_t coun
 {
 	struct ob_sqlite_driver *driver = self;
 	struct ob_sqlite_chunk all = { .rows = rows, .count = count };
-	unsigned shape = shape_of(rows, count);
+	unsigned shape = ob_insert_shape(rows, count);
 	size_t fit = chunk_rows(driver, shape);
 
 	if (count <= fit)
@@ -383,7 +308,7 @@ static void sqlite_close(void *self)
 {
 	struct ob_sqlite_driver *driver = self;
 
-	for (int i = 0; i < OB_SQLITE_SHAPES; i++)
+	for (int i = 0; i < OB_INSERT_SHAPES; i++)
 		(void)sqlite3_finalize(driver->one[i]);
 	(void)sqlite3_finalize(driver->many);
 	free(driver);

@@ -3,22 +3,14 @@
 #ifndef OB_LIB_SQLITE_PUSH_H
 #define OB_LIB_SQLITE_PUSH_H
 
-#include "base/layout.h"
-#include "lib/driver.h"
+#include "lib/insert.h"
 
 #include <sqlite3.h>
-
-/* Which columns a statement names beside those that it always does; all four combinations exist. */
-enum {
-	OB_SQLITE_OCCURRED = 1 << 0,
-	OB_SQLITE_DELAYED = 1 << 1,
-	OB_SQLITE_SHAPES = 1 << 2,
-};
 
 struct ob_sqlite_driver {
 	sqlite3 *db; /* the caller's */
 	struct ob_layout layout;
-	sqlite3_stmt *one[OB_SQLITE_SHAPES]; /* inserts of one row, made when first needed */
+	sqlite3_stmt *one[OB_INSERT_SHAPES]; /* inserts of one row, made when first needed */
 	sqlite3_stmt *many;                  /* the last insert of several rows */
 	size_t many_rows;
 	unsigned many_shape;

@@ -130,12 +130,24 @@ static int check_authorization(const char *text, struct ob_err *err)
 	return 0;
 }
 
-static int configure(struct http_sink *sink, struct ob_err *err)
+static int http_check(struct ob_sink *base, struct ob_err *err)
 {
+	const struct http_sink *sink = (const struct http_sink *)base;
+	struct ob_http_signer signer = { 0 };
 	int r = check_url(sink, err);
 
 	if (r == 0)
 		r = check_authorization(sink->authorization, err);
+	if (r == 0)
+		r = ob_http_signer_init(&signer, sink->secret ? sink->secret : "", err);
+	ob_http_signer_done(&signer);
+	return r;
+}
+
+static int configure(struct http_sink *sink, struct ob_err *err)
+{
+	int r = http_check(&sink->base, err);
+
 	if (r == 0)
 		r = ob_http_signer_init(&sink->target.signer, sink->secret ? sink->secret : "",
 					err);
@@ -492,6 +504,7 @@ const struct ob_sink_ops ob_sink_http = {
 	.name = "http",
 	.size = sizeof(struct http_sink),
 	.opts = http_opts,
+	.check = http_check,
 	.open = http_open,
 	.send = http_send,
 	.poll = http_poll,

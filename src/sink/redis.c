@@ -26,13 +26,31 @@ static int make_tls(struct redis_sink *sink, struct ob_err *err)
 					.key = sink->tls_key,
 					.verify = sink->tls_verify };
 
-	if (sink->url.tls)
-		return ob_net_tls_new(&conf, &sink->tls, err);
-	if (sink->tls_ca || sink->tls_cert || sink->tls_key)
+	return sink->url.tls ? ob_net_tls_new(&conf, &sink->tls, err) : 0;
+}
+
+/* Take the url apart and see whether the other options go with it. */
+static int read_options(const struct redis_sink *sink, struct ob_redis_url *ret_url,
+			struct ob_err *err)
+{
+	if (sink->max_len > 0 && sink->max_age_ms > 0)
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "the redis sink can trim by max_len or by max_age, not by both");
+	int r = ob_redis_url_parse(sink->url_text, ret_url, err);
+	if (r == 0 && !ret_url->tls && (sink->tls_ca || sink->tls_cert || sink->tls_key))
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 				  "the redis sink has tls options, but its url asks for no TLS: "
 				  "write rediss://");
-	return 0;
+	return r;
+}
+
+static int redis_check(struct ob_sink *base, struct ob_err *err)
+{
+	struct ob_redis_url url = { 0 };
+	int r = read_options((struct redis_sink *)base, &url, err);
+
+	ob_redis_url_done(&url);
+	return r;
 }
 
 /* What needs no peer, once. */
@@ -42,10 +60,7 @@ static int prepare(struct redis_sink *sink, struct ob_err *err)
 
 	if (sink->ready)
 		return 0;
-	if (sink->max_len > 0 && sink->max_age_ms > 0)
-		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
-				  "the redis sink can trim by max_len or by max_age, not by both");
-	r = ob_redis_url_parse(sink->url_text, &sink->url, err);
+	r = read_options(sink, &sink->url, err);
 	if (r == 0)
 		r = make_tls(sink, err);
 	if (r == 0)
@@ -342,6 +357,7 @@ const struct ob_sink_ops ob_sink_redis = {
 	.caps = OB_SINK_ORDERED,
 	.size = sizeof(struct redis_sink),
 	.opts = redis_opts,
+	.check = redis_check,
 	.open = redis_open,
 	.send = redis_send,
 	.poll = redis_poll,

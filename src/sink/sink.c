@@ -144,6 +144,18 @@ int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *option
 	return 0;
 }
 
+int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+		  size_t option_count, struct ob_err *err)
+{
+	struct ob_sink *sink = NULL;
+	int r = ob_sink_new(ops, options, option_count, &ob_clock_system, &sink, err);
+
+	if (r == 0 && ops->check)
+		r = ops->check(sink, err);
+	ob_sink_free(sink);
+	return r;
+}
+
 void ob_sink_free(struct ob_sink *sink)
 {
 	if (!sink)

@@ -51,6 +51,13 @@ struct ob_ack {
 };
 
 /*
+ * Optional. Is what the options say possible, each in itself and together? OUTBOX_ECONFIG
+ * says what is not. Connects to nothing and looks at no file: a configuration is checked
+ * with it, perhaps on another machine. open() gives the same answer.
+ */
+typedef int ob_sink_check_fn(struct ob_sink *sink, struct ob_err *err);
+
+/*
  * Connect or get ready. DOWN when the peer is away (call again later), FATAL
  * when a person must act. Called again after a DOWN (of any call or outcome)
  * and after reset(), before the next send(); when the sink is already usable it
@@ -118,6 +125,7 @@ struct ob_sink_ops {
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_sink */
 	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
+	ob_sink_check_fn *check;
 	ob_sink_open_fn *open;
 	ob_sink_send_fn *send;
 	ob_sink_poll_fn *poll;
@@ -155,6 +163,9 @@ int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend, s
 int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
 		size_t option_count, const struct ob_clock *clock, struct ob_sink **ret_sink,
 		struct ob_err *err);
+/* Would that succeed, and does the backend's check() pass? */
+int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+		  size_t option_count, struct ob_err *err);
 /* Close and free; NULL is allowed. */
 void ob_sink_free(struct ob_sink *sink);
 

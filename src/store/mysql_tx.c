@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "store/mysql.h"
+#include "store/writer.h"
 
 #include "sql_mysql.h"
 
@@ -89,49 +90,12 @@ int my_read(struct my_store *s, my_work_fn *work, void *arg, struct ob_err *err)
 
 /* ---- pushing --------------------------------------------------------- */
 
-/* The library takes the layout in its public form. */
 static int open_writer(struct my_store *s, struct outbox_error *fault)
 {
-	static const char *const names[] = {
-#define X(name, optional) #name,
-		OB_COLUMN_MAP(X)
-#undef X
-	};
-	const struct ob_layout *layout = s->base.layout;
-	struct outbox_column columns[OB_COL_COUNT];
-	char table[2 * OB_IDENT_SIZE + 1];
+	struct ob_writer_options writer;
 
-	for (int c = 0; c < OB_COL_COUNT; c++)
-		columns[c] = (struct outbox_column){
-			names[c],
-			layout->column[c][0] ? layout->column[c] : NULL,
-		};
-	(void)snprintf(table, sizeof(table), "%s%s%s", layout->schema, layout->schema[0] ? "." : "",
-		       layout->table[OB_TABLE_outbox]);
-	const struct outbox_options options = {
-		.table = table,
-		.columns = columns,
-		.column_count = OB_COL_COUNT,
-		.flags = s->base.writer_flags | (layout->string_id ? OUTBOX_STRING_ID : 0) |
-			 (layout->binary_payload ? OUTBOX_BINARY_PAYLOAD : 0),
-	};
-	return outbox_mysql_open(s->db, &options, &s->writer, fault);
-}
-
-static enum ob_err_kind kind_of(int status)
-{
-	switch (status) {
-	case OUTBOX_EBUSY:
-	case OUTBOX_ESTORE:
-	case OUTBOX_ENOMEM:
-		return OB_ERR_DOWN;
-	case OUTBOX_ESCHEMA:
-	case OUTBOX_ECONFIG:
-	case OUTBOX_ENOTRANSACTION:
-		return OB_ERR_FATAL;
-	default:
-		return OB_ERR_REJECT;
-	}
+	ob_writer_options(&s->base, &writer);
+	return outbox_mysql_open(s->db, &writer.options, &s->writer, fault);
 }
 
 static int take_over(struct my_store *s, const struct outbox_error *fault, size_t *ret_index,
@@ -140,17 +104,14 @@ static int take_over(struct my_store *s, const struct outbox_error *fault, size_
 	struct ob_err meaning = OB_ERR_INIT;
 	unsigned long code = strtoul(fault->native, NULL, 10);
 
-	if (fault->index != OUTBOX_NO_INDEX)
-		*ret_index = fault->index;
 	/* The number tells whether the connection is lost, and what passes by itself. */
 	if (code)
 		(void)my_err(s, (unsigned)code, fault->message, "pushing", &meaning);
-	(void)ob_err_set(err, fault->status,
-			 fault->status == OUTBOX_ESTORE && code ? meaning.kind
-								: kind_of(fault->status),
-			 "%s", fault->message);
-	(void)snprintf(err->native, sizeof(err->native), "%s", fault->native);
-	return fault->status;
+	return ob_writer_fail(fault,
+			      fault->status == OUTBOX_ESTORE && code
+				      ? meaning.kind
+				      : ob_writer_kind(fault->status),
+			      ret_index, err);
 }
 
 int my_tx_begin(struct ob_store *store, struct ob_err *err)
@@ -185,11 +146,9 @@ int my_tx_push(struct ob_store *store, const struct outbox_message *messages, si
 	struct outbox_error fault = { 0 };
 
 	if (!s->in_tx)
-		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
-				  "no transaction is open on this connection");
+		return ob_writer_no_transaction(err);
 	if (undone(s))
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
-				  "the transaction was rolled back after an error");
+		return ob_writer_rolled_back(err);
 	int r = s->writer ? 0 : open_writer(s, &fault);
 	if (r == 0)
 		r = outbox_push(s->writer, messages, count, ret_ids, &fault);
@@ -208,12 +167,10 @@ int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
 		return 0;
 	}
 	if (!open)
-		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
-				  "no transaction is open on this connection");
+		return ob_writer_no_transaction(err);
 	if (lost) {
 		rollback(s);
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
-				  "the transaction was rolled back after an error");
+		return ob_writer_rolled_back(err);
 	}
 	return commit(s, 0, err);
 }

@@ -17,7 +17,7 @@ static const struct ob_opt sqlite_opts[] = {
 	{
 		.name = "busy_timeout",
 		.type = OB_OPT_DURATION_MS,
-		.offset = offsetof(struct lite_store, busy_timeout_ms),
+		.offset = offsetof(struct lite_store, busy.timeout_ms),
 		.dflt = "5s",
 		.min = 0,
 		.max = 600000,
@@ -212,27 +212,6 @@ int64_t lite_us(int64_t ms)
 	return ms > most / 1000 ? most : ms * 1000;
 }
 
-/*
- * SQLite has nothing to wait on but time; the machine's clock, since a virtual one stands
- * still. The lock has no queue: whoever asks rarely starves behind a busy writer, and a
- * lease is not renewed in time. So we keep asking often, not quite in step with others.
- */
-static int on_busy(void *arg, int count)
-{
-	struct lite_store *s = arg;
-	int64_t now = ob_clock_boot_us(&ob_clock_system);
-	int64_t wait = 400 + now % 400;
-
-	if (count == 0)
-		s->busy_until_us = now + s->busy_timeout_ms * 1000;
-	if (now >= s->busy_until_us)
-		return 0;
-	if (wait > s->busy_until_us - now)
-		wait = s->busy_until_us - now;
-	(void)nanosleep(&(struct timespec){ .tv_nsec = wait * 1000 }, NULL);
-	return 1;
-}
-
 static int configure(struct lite_store *s, struct ob_err *err)
 {
 	static const struct {
@@ -245,7 +224,7 @@ static int configure(struct lite_store *s, struct ob_err *err)
 	};
 
 	(void)sqlite3_extended_result_codes(s->db, 1);
-	(void)sqlite3_busy_handler(s->db, on_busy, s);
+	(void)sqlite3_busy_handler(s->db, ob_lock_wait_again, &s->busy);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		int code = sqlite3_db_config(s->db, settings[i].option, settings[i].value,
 					     (int *)NULL);
@@ -270,7 +249,7 @@ static int switch_to_wal(struct lite_store *s, struct ob_err *err)
 		r = lite_prepare(s, LITE_wal, &stmt, err);
 		if (r == 0)
 			r = lite_step(s, LITE_wal, err);
-	} while (r == OUTBOX_EBUSY && on_busy(s, count++));
+	} while (r == OUTBOX_EBUSY && ob_lock_wait_again(&s->busy, count++));
 	if (r < 0)
 		return r;
 	bool wal = r > 0 && ob_str_eq(lite_str(stmt, 0), OB_STR("wal"));

@@ -9,6 +9,7 @@
 #ifndef OB_STORE_SQLITE_H
 #define OB_STORE_SQLITE_H
 
+#include "base/lockwait.h"
 #include "outbox/sqlite.h"
 #include "store/store.h"
 
@@ -88,7 +89,7 @@ enum lite_id {
 
 struct lite_store {
 	struct ob_store base;
-	int64_t busy_timeout_ms; /* options */
+	struct ob_lock_wait busy; /* options */
 	int synchronous;
 
 	sqlite3 *db;                        /* NULL: not connected (any more) */
@@ -101,7 +102,6 @@ struct lite_store {
 	bool seen;                          /* there was a database once */
 	bool broken;                        /* connect again before the next call */
 	bool in_tx;                         /* between tx_begin and tx_end */
-	int64_t busy_until_us;              /* deadline of the wait for a lock */
 	int watch_fd, watch_wal, watch_dir; /* inotify; -1: none */
 	int look_fd, wake_fd; /* a timer for another look; epoll over both; -1: none */
 	int look_ms;          /* until that look; 0: none is planned */

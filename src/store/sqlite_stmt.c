@@ -180,7 +180,13 @@ int lite_begin(struct lite_store *s, struct ob_err *err)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "a transaction is open on this store: end it first");
 	int r = lite_ready(s, false, err);
-	return r < 0 ? r : lite_simple(s, LITE_begin_write, err);
+	if (r < 0)
+		return r;
+	ob_lock_wait_before(&s->busy);
+	r = lite_simple(s, LITE_begin_write, err);
+	if (r == 0)
+		ob_lock_wait_locked(&s->busy);
+	return r;
 }
 
 int lite_end(struct lite_store *s, int r, struct ob_err *err)
@@ -196,6 +202,7 @@ int lite_end(struct lite_store *s, int r, struct ob_err *err)
 		lite_rollback(s);
 		return committed;
 	}
+	ob_lock_wait_unlocked(&s->busy);
 	if (OB_FAULT("store.after_commit"))
 		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN, "fault after the commit");
 	return r;

@@ -2,56 +2,14 @@
 /* Writing messages into the SQLite store, through the public library on our own connection. */
 #include "base/cleanup.h"
 #include "store/sqlite.h"
+#include "store/writer.h"
 
-/* The library takes the layout in its public form. */
 static int open_writer(struct lite_store *s, struct outbox_error *fault)
 {
-	static const char *const names[] = {
-#define X(name, optional) #name,
-		OB_COLUMN_MAP(X)
-#undef X
-	};
-	const struct ob_layout *layout = s->base.layout;
-	struct outbox_column columns[OB_COL_COUNT];
+	struct ob_writer_options writer;
 
-	for (int c = 0; c < OB_COL_COUNT; c++)
-		columns[c] = (struct outbox_column){
-			names[c],
-			layout->column[c][0] ? layout->column[c] : NULL,
-		};
-	const struct outbox_options options = {
-		.table = layout->table[OB_TABLE_outbox],
-		.columns = columns,
-		.column_count = OB_COL_COUNT,
-		.flags = s->base.writer_flags | (layout->string_id ? OUTBOX_STRING_ID : 0) |
-			 (layout->binary_payload ? OUTBOX_BINARY_PAYLOAD : 0),
-	};
-	return outbox_sqlite_open(s->db, &options, &s->writer, fault);
-}
-
-static enum ob_err_kind kind_of(int status)
-{
-	switch (status) {
-	case OUTBOX_EBUSY:
-	case OUTBOX_ESTORE:
-	case OUTBOX_ENOMEM:
-		return OB_ERR_DOWN;
-	case OUTBOX_ESCHEMA:
-	case OUTBOX_ECONFIG:
-	case OUTBOX_ENOTRANSACTION:
-		return OB_ERR_FATAL;
-	default:
-		return OB_ERR_REJECT;
-	}
-}
-
-static int take_over(const struct outbox_error *fault, size_t *ret_index, struct ob_err *err)
-{
-	if (fault->index != OUTBOX_NO_INDEX)
-		*ret_index = fault->index;
-	(void)ob_err_set(err, fault->status, kind_of(fault->status), "%s", fault->message);
-	(void)snprintf(err->native, sizeof(err->native), "%s", fault->native);
-	return fault->status;
+	ob_writer_options(&s->base, &writer);
+	return outbox_sqlite_open(s->db, &writer.options, &s->writer, fault);
 }
 
 int lite_tx_begin(struct ob_store *store, struct ob_err *err)
@@ -112,12 +70,13 @@ int lite_tx_push(struct ob_store *store, const struct outbox_message *messages, 
 	struct outbox_error fault = { 0 };
 
 	if (!s->in_tx)
-		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
-				  "no transaction is open on this connection");
+		return ob_writer_no_transaction(err);
 	int r = s->writer ? 0 : open_writer(s, &fault);
 	if (r == 0)
 		r = push_and_stamp(s, messages, count, ret_ids, &fault, err);
-	return fault.status < 0 ? take_over(&fault, ret_index, err) : r;
+	return fault.status < 0
+		       ? ob_writer_fail(&fault, ob_writer_kind(fault.status), ret_index, err)
+		       : r;
 }
 
 int lite_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
@@ -131,10 +90,8 @@ int lite_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 		return 0;
 	}
 	if (!open)
-		return ob_err_set(err, OUTBOX_ENOTRANSACTION, OB_ERR_FATAL,
-				  "no transaction is open on this connection");
+		return ob_writer_no_transaction(err);
 	if (undone)
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
-				  "the transaction was rolled back after an error");
+		return ob_writer_rolled_back(err);
 	return lite_end(s, 0, err);
 }

@@ -26,6 +26,8 @@ struct sink_kind {
 	void (*end)(struct sink_env *env); /* optional: let go of the peer */
 	bool concurrent; /* what is sent at the same time may be stored in any order */
 	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
+	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
+	int (*port)(struct sink_env *env);
 };
 
 /* Kinds that need a server, in files of their own. */
@@ -35,8 +37,10 @@ struct sink_env {
 	const struct sink_kind *kind;
 	char dir[64];
 	char path[96];
-	int saved_stdout; /* -1: not redirected */
-	void *peer;       /* the kind's own */
+	int saved_stdout;    /* -1: not redirected */
+	void *peer;          /* the kind's own */
+	int port;            /* where make() connects instead of to the peer itself; 0: there */
+	const char *timeout; /* how long an answer may take; NULL: the sink's default */
 	struct ob_memsink_log log;
 	struct ob_memsink_plan plan;
 	struct ob_buf text;

@@ -18,15 +18,24 @@ static void http_end(struct sink_env *env)
 	http_receiver_free(env->peer);
 }
 
+static int http_port(struct sink_env *env)
+{
+	return http_receiver_port(env->peer);
+}
+
 static struct ob_sink *http_make(struct sink_env *env)
 {
 	struct ob_sink *sink = NULL;
 	struct ob_err err = OB_ERR_INIT;
 	char url[64];
 
-	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/hook", http_receiver_port(env->peer));
-	const struct ob_opt_value options[] = { { "url", url }, { "allow_private", "true" } };
-	if (ob_sink_new(&ob_sink_http, options, 2, &ob_clock_system, &sink, &err) < 0)
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/hook",
+		       env->port ? env->port : http_port(env));
+	const struct ob_opt_value options[] = { { "url", url },
+						{ "allow_private", "true" },
+						{ "timeout", env->timeout } };
+	if (ob_sink_new(&ob_sink_http, options, env->timeout ? 3 : 2, &ob_clock_system, &sink,
+			&err) < 0)
 		ck_abort_msg("%s", err.msg);
 	return sink;
 }
@@ -105,4 +114,5 @@ const struct sink_kind sink_kind_http = {
 	.list = http_list,
 	.concurrent = true,
 	.wait_ms = 20,
+	.port = http_port,
 };

@@ -29,16 +29,23 @@ static void begin(struct sink_env *env)
 	clear(env);
 }
 
+static int port(struct sink_env *env)
+{
+	(void)env;
+	return server.port;
+}
+
 static struct ob_sink *make(struct sink_env *env)
 {
 	char url[64];
-	struct ob_opt_value options[] = { { "url", url } };
+	struct ob_opt_value options[] = { { "url", url }, { "timeout", env->timeout } };
 	struct ob_sink *sink = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
-	(void)env;
-	(void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d/0", server.port);
-	if (ob_sink_new(&ob_sink_redis, options, 1, &ob_clock_system, &sink, &err) < 0)
+	(void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d/0",
+		       env->port ? env->port : server.port);
+	if (ob_sink_new(&ob_sink_redis, options, env->timeout ? 2 : 1, &ob_clock_system, &sink,
+			&err) < 0)
 		ck_abort_msg("%s", err.msg);
 	return sink;
 }
@@ -117,4 +124,5 @@ const struct sink_kind sink_kind_redis = {
 	.list = list_all,
 	.clear = clear,
 	.wait_ms = 20,
+	.port = port,
 };

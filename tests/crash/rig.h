@@ -17,7 +17,9 @@ enum {
 	RIG_CUSTOMERS = 20,
 	RIG_BATCH = 20,
 	RIG_IN_FLIGHT = 3 * RIG_BATCH, /* of a worker: settled, sent, fetched ahead */
-	RIG_LEASE_MS = 1000,
+	RIG_LEASE_MS =
+		2000, /* a commit on a slow disk takes a tenth of a second, and a lease two */
+	RIG_SOON_MS = 60000, /* for what happens soon, unless the disk stalls */
 	RIG_PARTITIONS = 16,
 };
 
@@ -38,9 +40,9 @@ void rig_done(struct rig *rig);
 void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
 /* `outbox partitions resize COUNT`, its output in resize.log. */
 void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count);
-/* One transaction of the shop. */
+/* One transaction of the shop; tries again for a while when the database does not let it. */
 void rig_write(struct rig *rig);
-/* The same; false when the database did not let it. */
+/* The same, tried once; false when the database did not let it. */
 bool rig_try_write(struct rig *rig);
 /* Rows of that target that are not published. */
 uint64_t rig_waiting(struct rig *rig);
@@ -60,10 +62,14 @@ char *rig_log(const struct rig *rig, const char *log);
 /* Demand that it says so within that time. */
 void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms);
 
-/* Demand all promises, and no more duplicates than `crashes` allow. */
+/* Demand all promises, and no more duplicates than `crashes`, and leases lost by a slow disk,
+ * allow. */
 void rig_audit(struct rig *rig);
 
 int64_t rig_now_ms(void);
+/* How long the slowest of a few transactions of the shop takes now: what a limit in ms has to
+ * allow for. */
+int rig_pace_ms(struct rig *rig);
 /* A moment for others; not to be relied on. */
 void rig_breathe(void);
 /* Demand a condition within so many ms, by the test's own name for it. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-enum { SOON_MS = 15000, WRITES = 60 };
+enum { WRITES = 60, PACES = 20 /* transactions that a takeover or a restart may wait for */ };
 
 static struct rig rig;
 static struct ob_child first, second;
@@ -20,7 +20,7 @@ static void write_some(int count)
 static void stop(struct ob_child *child)
 {
 	ob_child_signal(child, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(child, SOON_MS), "%s: it does not stop", rig.name);
+	ck_assert_msg(ob_child_wait_end(child, RIG_SOON_MS), "%s: it does not stop", rig.name);
 	ck_assert_int_eq(child->code, 0);
 }
 
@@ -36,15 +36,15 @@ static void start_paused(const char *fault)
 	for (int tries = 1;; tries++) {
 		rig_init(&rig, fault, 7);
 		rig_start(&rig, &first, fault, "first.log");
-		rig_until(&rig, rig_leased(&rig, first.pid) == RIG_PARTITIONS, SOON_MS);
+		rig_until(&rig, rig_leased(&rig, first.pid) == RIG_PARTITIONS, RIG_SOON_MS);
 		for (int i = 0; i < WRITES && rig_try_write(&rig); i++)
 			;
-		ck_assert_msg(ob_child_wait_stop(&first, SOON_MS), "%s never fired", fault);
+		ck_assert_msg(ob_child_wait_stop(&first, RIG_SOON_MS), "%s never fired", fault);
 		if (!rig_locked(&rig))
 			return;
 		ck_assert_msg(tries < 5, "%s: it always stops with the lock in its hands", fault);
 		ob_child_signal(&first, SIGKILL);
-		ck_assert(ob_child_wait_end(&first, SOON_MS));
+		ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
 		rig_done(&rig);
 	}
 }
@@ -59,12 +59,12 @@ static void pause_at(const char *fault, const char *says)
 	rig.crashes++;
 	rig_start(&rig, &second, NULL, "second.log");
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_STOPPED);
 
 	char *before = rig_rows(&rig);
 	ob_child_signal(&first, SIGCONT);
-	rig_expect_log(&rig, "first.log", says, SOON_MS);
+	rig_expect_log(&rig, "first.log", says, RIG_SOON_MS);
 	stop(&first);
 	char *after = rig_rows(&rig);
 	ck_assert_str_eq(before, after);
@@ -72,7 +72,7 @@ static void pause_at(const char *fault, const char *says)
 	free(after);
 
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	stop(&second);
 	rig_audit(&rig);
 	rig_done(&rig);
@@ -112,18 +112,21 @@ static void two_workers(const char *name)
 	rig_until(&rig,
 		  rig_leased(&rig, first.pid) == RIG_PARTITIONS / 2 &&
 			  rig_leased(&rig, second.pid) == RIG_PARTITIONS / 2,
-		  SOON_MS);
+		  RIG_SOON_MS);
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 }
 
-/* How long until the other has everything, and what was written meanwhile is out. */
+/* How long until the other has everything, and what was written meanwhile is out; less what the
+ * disk is slow by. */
 static int takeover_ms(int64_t since_ms)
 {
-	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, SOON_MS);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	int pace_ms = rig_pace_ms(&rig);
 
-	int took_ms = (int)(rig_now_ms() - since_ms);
+	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, RIG_SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+
+	int took_ms = (int)(rig_now_ms() - since_ms) - PACES * pace_ms;
 
 	stop(&second);
 	rig_audit(&rig);
@@ -135,7 +138,7 @@ static int takeover_after_kill_ms(void)
 {
 	two_workers("kill");
 	ob_child_signal(&first, SIGKILL);
-	ck_assert(ob_child_wait_end(&first, SOON_MS));
+	ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
 	int64_t since_ms = rig_now_ms();
 	rig.crashes++;
 	write_some(WRITES / 2);
@@ -150,12 +153,12 @@ static int takeover_after_stop_ms(void)
 	return takeover_ms(rig_now_ms());
 }
 
-/* A machine that is busy with something else may be slow, but not three times in a row. */
+/* A machine that is busy with something else may be slow, but not four times in a row. */
 static void within(int (*measure)(void), int limit_ms)
 {
 	int took_ms = measure();
 
-	for (int more = 2; more > 0 && took_ms > limit_ms; more--)
+	for (int more = 3; more > 0 && took_ms > limit_ms; more--)
 		took_ms = measure();
 	ck_assert_msg(took_ms <= limit_ms, "it took %d ms, allowed are %d", took_ms, limit_ms);
 }
@@ -195,9 +198,9 @@ OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
 			  rig_leased(&rig, 0) == sizes[i].count &&
 				  rig_leased(&rig, first.pid) >= sizes[i].count / 2 &&
 				  rig_leased(&rig, second.pid) >= sizes[i].count / 2,
-			  SOON_MS);
+			  RIG_SOON_MS);
 	}
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	stop(&first);
 	stop(&second);
 	rig_audit(&rig); /* nothing crashed: no message may have come twice */
@@ -229,7 +232,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	(void)snprintf(moved, sizeof(moved), "%s/moved.ndjson", rig.dir);
 	rig_start(&rig, &first, NULL, "first.log");
 	write_some(WRITES);
-	rig_until(&rig, rig_waiting(&rig) == 0, SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 	uint64_t published = rig_count(&rig, OB_VIEW_PUBLISHED);
 	unsigned long attempts = rig_attempts(&rig);
 	allow_files(&first, 3);
@@ -237,7 +240,8 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 
 	end_ms = rig_now_ms() + 4000;
 	write_some(WRITES);
-	rig_expect_log(&rig, "first.log", "sink is down", SOON_MS);
+	int pace_ms = rig_pace_ms(&rig);
+	rig_expect_log(&rig, "first.log", "sink is down", RIG_SOON_MS);
 	while (rig_now_ms() < end_ms)
 		rig_breathe();
 	ck_assert_int_eq(ob_child_look(&first), OB_CHILD_RUNS);
@@ -247,7 +251,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 	ck_assert_uint_eq(rig_attempts(&rig), attempts);
 
 	allow_files(&first, 0);
-	rig_until(&rig, rig_waiting(&rig) == 0, 2000);
+	rig_until(&rig, rig_waiting(&rig) == 0, 2000 + PACES * pace_ms);
 	stop(&first);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 0);
 	(void)snprintf(rig.older, sizeof(rig.older), "%s", moved);

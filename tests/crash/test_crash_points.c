@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { RIGS_MAX = 12, FIRE_MS = 15000, DRAIN_MS = 15000, WRITES_MAX = 400, WRITES_MIN = 20 };
+enum { RIGS_MAX = 12, WRITES_MAX = 400, WRITES_MIN = 20 };
 
 /* What makes a worker pass the point. */
 enum trigger {
@@ -92,7 +92,7 @@ static void before(struct run *run)
 	if (run->point->trigger != BY_WORK)
 		trigger(run);
 	if (ob_child_look(&run->victim) != OB_CHILD_ENDED) {
-		ck_assert_msg(rig_now_ms() < run->start_ms + FIRE_MS, "%s never fired:\n%s",
+		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS, "%s never fired:\n%s",
 			      run->rig.name, rig_log(&run->rig, "victim.log"));
 		return;
 	}
@@ -110,13 +110,13 @@ static void before(struct run *run)
 static void after(struct run *run)
 {
 	if (rig_waiting(&run->rig) > 0) {
-		ck_assert_msg(rig_now_ms() < run->start_ms + DRAIN_MS,
+		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS,
 			      "%s: %u are still waiting:\n%s", run->rig.name,
 			      (unsigned)rig_waiting(&run->rig), rig_log(&run->rig, "heir.log"));
 		return;
 	}
 	ob_child_signal(&run->heir, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(&run->heir, DRAIN_MS) && run->heir.code == 0,
+	ck_assert_msg(ob_child_wait_end(&run->heir, RIG_SOON_MS) && run->heir.code == 0,
 		      "%s: the heir ended with %d:\n%s", run->rig.name, run->heir.code,
 		      rig_log(&run->rig, "heir.log"));
 	rig_audit(&run->rig);

