@@ -6,14 +6,21 @@ FUZZ_SECONDS ?= 30
 SEEDS ?= 100000
 DEMO_SECONDS ?= 20
 TESTFLAGS ?=
+BENCHFLAGS ?=
 
-.PHONY: all demo test asan tsan sim fuzz style install clean help
+.PHONY: all bench demo test asan tsan sim fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
 
 demo: all ## see it work for DEMO_SECONDS, and have it checked
 	@build/src/cli/outbox demo --seconds $(DEMO_SECONDS)
+
+bench: ## measure the release build on this machine: 25 minutes, BENCHFLAGS=--quick for 2
+	tools/setup test
+	meson setup build -Dbuildtype=release -Dtests=disabled $$([ ! -e build/build.ninja ] || echo --reconfigure)
+	ninja -C build src/cli/outbox bench/outbox-bench
+	build/bench/outbox-bench --json build/bench.json --markdown build/bench.md --svg build/bench.svg $(BENCHFLAGS)
 
 test: build-test/build.ninja ## run the tests
 	ninja -C build-test
