@@ -3,6 +3,7 @@
 #ifndef OB_BASE_CLOCK_H
 #define OB_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ob_clock {
@@ -40,5 +41,12 @@ static inline int64_t ob_clock_real_us(const struct ob_clock *clock)
 {
 	return clock->real_us(clock);
 }
+
+/*
+ * "2026-05-04T03:02:01.000000Z" of microseconds since 1970 UTC. False, and nothing written, for
+ * what is no time: 0, or outside the years 0000 to 9999, which are all that RFC 3339 knows.
+ */
+enum { OB_TIME_SIZE = sizeof("0000-00-00T00:00:00.000000Z") };
+bool ob_time_format(int64_t us, char out[OB_TIME_SIZE]);
 
 #endif

@@ -10,6 +10,8 @@
 #include "base/swar.h"
 #include "base/utf8.h"
 
+#include <strings.h>
+
 struct walk {
 	const char *start, *end;
 	struct ob_json_fault *fault;
@@ -326,6 +328,17 @@ bool ob_json_valid_object(struct ob_str text, struct ob_json_fault *fault)
 	if (fault)
 		*fault = (struct ob_json_fault){ (size_t)(first - text.p), "expected an object" };
 	return false;
+}
+
+bool ob_json_is_type(struct ob_str type)
+{
+	const char *semicolon = type.p ? memchr(type.p, ';', type.n) : NULL;
+	size_t n = semicolon ? (size_t)(semicolon - type.p) : type.n;
+
+	while (n > 0 && type.p[n - 1] == ' ')
+		n--;
+	return !type.p || (n >= 5 && (strncasecmp(type.p + n - 5, "/json", 5) == 0 ||
+				      strncasecmp(type.p + n - 5, "+json", 5) == 0));
 }
 
 /* p: a quote, a backslash or a control character of `size` bytes. */

@@ -21,6 +21,10 @@ bool ob_json_valid(struct ob_str text, struct ob_json_fault *fault);
 /* The same, and the value is an object. */
 bool ob_json_valid_object(struct ob_str text, struct ob_json_fault *fault);
 
+/* Does a content type say JSON: "application/json", "application/cloudevents+json; charset=utf-8"?
+ * Absent: yes. */
+bool ob_json_is_type(struct ob_str content_type);
+
 /*
  * Append `s` as a JSON string in quotes. Control characters (those of
  * ob_utf8_is_control(), so that it is always one line) are escaped, invalid

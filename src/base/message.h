@@ -37,6 +37,11 @@ enum ob_view {
 		OB_VIEW_COUNT
 };
 
+/* One header, as text. */
+struct ob_header {
+	struct ob_str name, value;
+};
+
 /*
  * One row. Text that is NULL in the database has p == NULL. The memory is the
  * batch's. What a fetch does not need (the last block) it leaves zero; list

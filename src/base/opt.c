@@ -66,7 +66,8 @@ static bool set_number(const struct ob_opt *opt, void *field, const char *value)
 {
 	const size_t durations = sizeof(duration_units) / sizeof(duration_units[0]);
 	const size_t sizes = sizeof(size_units) / sizeof(size_units[0]);
-	int64_t v, min, max;
+	bool minus = opt->type == OB_OPT_I32 && *value == '-';
+	int64_t v = 0, min, max;
 	bool ok;
 
 	range_of(opt, &min, &max);
@@ -80,11 +81,15 @@ static bool set_number(const struct ob_opt *opt, void *field, const char *value)
 	else if (opt->type == OB_OPT_SIZE)
 		ok = parse_number(value, size_units, sizes, &v);
 	else
-		ok = parse_number(value, duration_units + durations - 1, 1, &v);
+		ok = parse_number(value + minus, duration_units + durations - 1, 1, &v);
+	if (ok && minus)
+		v = -v;
 	if (!ok || v < min || v > max)
 		return false;
 	if (opt->type == OB_OPT_U32)
 		*(uint32_t *)field = (uint32_t)v;
+	else if (opt->type == OB_OPT_I32)
+		*(int32_t *)field = (int32_t)v;
 	else
 		*(int64_t *)field = v;
 	return true;
@@ -136,6 +141,7 @@ static int set_value(const struct ob_opt *opt, void *field, const char *value, s
 		ok = parse_bool(value, field);
 		break;
 	case OB_OPT_U32:
+	case OB_OPT_I32:
 	case OB_OPT_SIZE:
 	case OB_OPT_DURATION_MS:
 		ok = set_number(opt, field, value);
@@ -161,7 +167,8 @@ static void print_number(const struct ob_opt *opt, int64_t value, char out[32])
 	size_t count = opt->type == OB_OPT_SIZE ? 4 : 5;
 	const struct unit *best = &units[0];
 
-	if (opt->type == OB_OPT_U32 || opt->type == OB_OPT_DOUBLE || value == INT64_MAX) {
+	if (opt->type == OB_OPT_U32 || opt->type == OB_OPT_I32 || opt->type == OB_OPT_DOUBLE ||
+	    value == INT64_MAX) {
 		(void)snprintf(out, 32, "%" PRId64, value);
 		return;
 	}
@@ -175,9 +182,13 @@ static void print_number(const struct ob_opt *opt, int64_t value, char out[32])
 void ob_opt_describe(const struct ob_opt *opt, char *out, size_t size)
 {
 	static const char *const what[] = {
-		[OB_OPT_STR] = "a text",      [OB_OPT_BOOL] = "true or false",
-		[OB_OPT_U32] = "a number",    [OB_OPT_SIZE] = "a size (such as 64KB)",
-		[OB_OPT_DOUBLE] = "a number", [OB_OPT_DURATION_MS] = "a duration (such as 15s)",
+		[OB_OPT_STR] = "a text",
+		[OB_OPT_BOOL] = "true or false",
+		[OB_OPT_U32] = "a number",
+		[OB_OPT_SIZE] = "a size (such as 64KB)",
+		[OB_OPT_I32] = "a number",
+		[OB_OPT_DOUBLE] = "a number",
+		[OB_OPT_DURATION_MS] = "a duration (such as 15s)",
 		[OB_OPT_ENUM] = "one of",
 	};
 	struct ob_buf b = OB_BUF_INIT(size - 1);

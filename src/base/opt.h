@@ -14,6 +14,7 @@ enum ob_opt_type {
 	OB_OPT_STR,         /* char *, owned by the struct; NULL when there is no default */
 	OB_OPT_BOOL,        /* bool: true, false, yes, no, on, off */
 	OB_OPT_U32,         /* uint32_t in min..max */
+	OB_OPT_I32,         /* int32_t in min..max, which must be given */
 	OB_OPT_SIZE,        /* int64_t bytes in min..max: 512, 64KB, 16MB, 1GB (powers of 1024) */
 	OB_OPT_DURATION_MS, /* int64_t ms in min..max: 250ms, 15s, 5m, 168h, 7d; a bare number is ms
 			     */

@@ -3,7 +3,7 @@
 #include "cli/jout.h"
 
 #include "base/json.h"
-#include "cli/base64.h"
+#include "base/base64.h"
 #include "cli/cli.h"
 #include "cli/when.h"
 

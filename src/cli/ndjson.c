@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A scanner over text that the strict validator has already accepted, so it
- * only has to find where each member begins and ends. Values that must
- * reach the consumer unchanged are cut out of the line, never rewritten.
- */
+/* Values that must reach the consumer unchanged are cut out of the line, never rewritten. */
 #include "cli/ndjson.h"
 
+#include "base/base64.h"
 #include "base/json.h"
+#include "base/json_read.h"
 #include "base/opt.h"
 #include "base/utf8.h"
-#include "cli/base64.h"
 #include "cli/when.h"
 
 #include <errno.h>
@@ -62,7 +59,6 @@ static const struct field fields[] = {
 enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
 
 struct reader {
-	const char *p, *end;
 	struct ob_arena *arena;
 	struct outbox_message message;
 	bool seen[FIELD_COUNT];
@@ -79,142 +75,16 @@ static int no_memory(struct reader *r)
 	return ob_err_set(r->err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
 }
 
-static void skip_space(struct reader *r)
-{
-	while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
-		r->p++;
-}
-
-/* The string at p with its quotes. */
-static struct ob_str cut_string(struct reader *r)
-{
-	const char *start = r->p++;
-
-	while (r->p < r->end && *r->p != '"')
-		r->p += *r->p == '\\' ? 2 : 1;
-	r->p++;
-	return (struct ob_str){ start, (size_t)(r->p - start) };
-}
-
-/* The value at p, whatever it is. */
-static struct ob_str cut_value(struct reader *r)
-{
-	const char *start = r->p;
-	size_t depth = 0;
-
-	do {
-		if (*r->p == '"') {
-			(void)cut_string(r);
-			continue;
-		}
-		if (*r->p == '{' || *r->p == '[')
-			depth++;
-		else if (*r->p == '}' || *r->p == ']')
-			depth--;
-		r->p++;
-		if (depth || r->p[-1] == '}' || r->p[-1] == ']')
-			continue;
-		/* a number or a word: to its end */
-		while (r->p < r->end && !strchr(" \t\r\n,}]", *r->p))
-			r->p++;
-	} while (depth && r->p < r->end);
-	return (struct ob_str){ start, (size_t)(r->p - start) };
-}
-
-static unsigned hex4(const char *p)
-{
-	unsigned v = 0;
-
-	for (int i = 0; i < 4; i++) {
-		char c = p[i];
-		v = v << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-	}
-	return v;
-}
-
-static size_t put_utf8(char *out, unsigned c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 63));
-		out[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 63));
-	out[2] = (char)(0x80 | (c >> 6 & 63));
-	out[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
-/* The code point of the escape at p ("\u" and four digits, perhaps a pair); 0: a lone surrogate. */
-static unsigned unicode_escape(const char *p, const char *end, size_t *ret_used)
-{
-	unsigned c = hex4(p + 2);
-
-	*ret_used = 6;
-	if (c < 0xd800 || c > 0xdfff)
-		return c;
-	if (c > 0xdbff || end - p < 12 || p[6] != '\\' || p[7] != 'u')
-		return 0;
-	unsigned low = hex4(p + 8);
-	if (low < 0xdc00 || low > 0xdfff)
-		return 0;
-	*ret_used = 12;
-	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-}
-
-static char plain_escape(char c)
-{
-	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-	const char *at = strchr(from, c);
-
-	if (at)
-		c = to[at - from];
-	return c;
-}
-
-/*
- * Decode a string with its quotes; the result is never longer than the source.
- * NULs and lone surrogates cannot stand in a text column of any database.
- */
+/* Decode a string with its quotes. No text column of any database can hold a NUL. */
 static int decode(struct reader *r, const char *key, struct ob_str raw, struct ob_str *ret)
 {
-	const char *p = raw.p + 1, *end = raw.p + raw.n - 1;
 	char *out = ob_arena_alloc(r->arena, raw.n);
-	size_t n = 0;
 
 	if (!out)
 		return no_memory(r);
-	while (p < end) {
-		size_t used = 2;
-		unsigned c;
-
-		if (*p != '\\') {
-			out[n++] = *p++;
-			continue;
-		}
-		if (p[1] == 'u') {
-			c = unicode_escape(p, end, &used);
-			if (c == 0)
-				return fail(r, key,
-					    hex4(p + 2) ? "half of a surrogate pair"
-							: "the text contains a NUL");
-		} else {
-			c = (unsigned char)plain_escape(p[1]);
-		}
-		n += put_utf8(out + n, c);
-		p += used;
-	}
+	size_t n = ob_json_decode(raw, out);
+	if (memchr(out, '\0', n))
+		return fail(r, key, "the text contains a NUL");
 	out[n] = '\0';
 	*ret = (struct ob_str){ out, n };
 	return 0;
@@ -389,18 +259,14 @@ static int unknown_key(struct reader *r, struct ob_str key)
 			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static int read_member(struct reader *r)
+static int read_member(struct reader *r, const struct ob_json_member *member)
 {
 	struct ob_str key = OB_STR("");
 	size_t i = 0;
 
-	int s = decode(r, "a key", cut_string(r), &key);
+	int s = decode(r, "a key", member->name, &key);
 	if (s < 0)
 		return s;
-	skip_space(r);
-	r->p++; /* the colon */
-	skip_space(r);
-	struct ob_str value = cut_value(r);
 	while (i < FIELD_COUNT && strcmp(fields[i].name, key.p) != 0)
 		i++;
 	if (i == FIELD_COUNT)
@@ -408,7 +274,7 @@ static int read_member(struct reader *r)
 	if (r->seen[i])
 		return fail(r, key.p, "it is given twice");
 	r->seen[i] = true;
-	return set_field(r, &fields[i], value);
+	return set_field(r, &fields[i], member->value);
 }
 
 /* What must be there, and a payload that is given in one way only. */
@@ -442,19 +308,16 @@ const char *ob_ndjson_key(size_t index, const char **ret_help)
 	return fields[index].name;
 }
 
-static int read_object(struct reader *r)
+static int read_object(struct reader *r, struct ob_str line)
 {
-	skip_space(r);
-	r->p++; /* the brace */
-	skip_space(r);
-	while (*r->p != '}') {
-		int s = read_member(r);
+	struct ob_json_cursor cursor;
+	struct ob_json_member member;
+
+	ob_json_begin(&cursor, line);
+	while (ob_json_next(&cursor, &member)) {
+		int s = read_member(r, &member);
 		if (s < 0)
 			return s;
-		skip_space(r);
-		if (*r->p == ',')
-			r->p++;
-		skip_space(r);
 	}
 	return check_whole(r);
 }
@@ -472,13 +335,13 @@ static void make_safe(struct ob_err *err)
 int ob_ndjson_read(struct ob_str line, struct ob_arena *arena, struct outbox_message *ret,
 		   struct ob_err *err)
 {
-	struct reader r = { .p = line.p, .end = line.p + line.n, .arena = arena, .err = err };
+	struct reader r = { .arena = arena, .err = err };
 	struct ob_json_fault fault;
 
 	if (!ob_json_valid_object(line, &fault))
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_REJECT, "column %zu: %s",
 				  fault.offset + 1, fault.what);
-	int s = read_object(&r);
+	int s = read_object(&r, line);
 	if (s < 0)
 		make_safe(err);
 	else

@@ -37,8 +37,6 @@ void ob_config_free(struct ob_config *config)
 {
 	if (!config)
 		return;
-	for (size_t i = 0; i < config->relay_count; i++)
-		ob_opt_free(ob_relay_route_opts, &config->relays[i]);
 	ob_arena_done(&config->arena);
 	free(config->path);
 	free(config);

@@ -24,6 +24,50 @@ struct ob_config_sink {
 enum ob_after_publish { OB_AFTER_KEEP, OB_AFTER_DELETE };
 enum ob_on_dead { OB_ON_DEAD_RELEASE, OB_ON_DEAD_HOLD };
 
+enum ob_envelope {
+	OB_ENVELOPE_NONE,
+	OB_ENVELOPE_CE_BINARY,
+	OB_ENVELOPE_CE_STRUCTURED,
+	OB_ENVELOPE_DEBEZIUM,
+};
+
+enum { OB_CONFIG_HEADERS_MAX = 64 }; /* of a route, with those of a rule */
+
+struct ob_config_header {
+	const char *name, *value; /* the value is a template */
+};
+
+/* What becomes of a message on its way. Texts are templates (base/template.h), checked. */
+struct ob_config_route {
+	const char *destination;
+	const char *key;          /* NULL: the ordering key */
+	const char *content_type; /* NULL: as stored */
+	const char *source;       /* of CloudEvents */
+	int envelope;             /* enum ob_envelope */
+	const struct ob_config_header *headers;
+	size_t header_count;
+
+	/* Not in a rule: */
+	struct {
+		int32_t below;
+		const char *suffix; /* NULL: none */
+	} backfill;
+	struct ob_config_rule *rules;
+	size_t rule_count;
+};
+
+/* The first rule that matches holds all that counts: what it leaves open it has from the route. */
+struct ob_config_rule {
+	const char *event_type, *aggregate_type; /* patterns (base/glob.h); NULL: any */
+	struct ob_config_route route;
+};
+
+/* One entry of `failures:`; the first that matches decides. */
+struct ob_config_failure {
+	const char *code, *error; /* patterns; NULL: any */
+	enum ob_err_kind then;
+};
+
 /* One entry of `relays:`; the option table in relay_opts.c names every member. */
 struct ob_config_relay {
 	const char *name; /* delivers rows whose target is its name */
@@ -48,17 +92,14 @@ struct ob_config_relay {
 		int64_t base_delay_ms, max_backoff_ms;
 		double multiplier, jitter;
 	} retry;
-	struct {
-		char *destination; /* checked: text and {field}s, see ob_route_fields */
-	} route;
+	struct ob_config_route route;
+	struct ob_config_failure *failures;
+	size_t failure_count;
 	struct {
 		int64_t published_after_ms, dead_after_ms, every_ms; /* OB_NEVER_MS: never */
 		uint32_t batch;
 	} cleanup;
 };
-
-/* The fields that a destination may name, NULL at the end. */
-extern const char *const ob_route_fields[];
 
 struct ob_config {
 	char *path; /* where it was read from; NULL: defaults */
@@ -72,7 +113,7 @@ struct ob_config {
 	size_t relay_count;
 	enum ob_log_level log_level;
 	enum ob_log_format log_format;
-	struct ob_arena arena; /* all of the above but `path` and route.destination lives here */
+	struct ob_arena arena; /* all of the above but `path` lives here */
 };
 
 /*

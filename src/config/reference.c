@@ -2,6 +2,8 @@
 /* The reference page: the tables as Markdown. */
 #include "config/sections.h"
 
+#include "base/template.h"
+
 static const char intro[] =
 	"<!-- Made from the option tables by gen-reference. Change the tables, not this page. -->\n"
 	"\n"
@@ -99,6 +101,38 @@ static void add_sinks(struct ob_buf *out, const struct ob_section *section)
 		add_backend(out, b->name, "sink", b->help, b->ops ? b->ops->opts : NULL);
 }
 
+static void add_section(struct ob_buf *out, const struct ob_section *section, const char *of)
+{
+	const char *line = section->example;
+
+	ob_buf_addf(out, "\n### `%s` of a %s\n\n%s\n", section->name, of, section->help);
+	add_table(out, section->opts);
+	if (!line)
+		return;
+	ob_buf_addf(out, "\n```yaml\n%s:\n", section->name);
+	for (size_t n; *line; line += n + 1) {
+		n = strcspn(line, "\n");
+		ob_buf_addf(out, "  %.*s\n", (int)n, line);
+	}
+	ob_buf_adds(out, "```\n");
+}
+
+static void add_route(struct ob_buf *out, const struct ob_section *route)
+{
+	ob_buf_adds(out, "\nFields of a template:");
+	for (size_t i = 0; ob_field_names[i]; i++)
+		ob_buf_addf(out, "%s `{%s}`", i ? "," : "", ob_field_names[i]);
+	ob_buf_adds(out,
+		    ", and `{headers.NAME}` for a stored\nheader. `{aggregate_id|none}` has a text "
+		    "for messages without a value; doubled braces stand\nfor themselves. "
+		    "[Routing](routing.md) has the whole story.\n");
+	for (const struct ob_section *s = route->sections; s->name; s++)
+		add_section(out, s, "route");
+	ob_buf_adds(out,
+		    "\nA rule may also have `destination`, `key`, `envelope`, `content_type`, "
+		    "`source` and `headers`.\n");
+}
+
 static void add_relays(struct ob_buf *out)
 {
 	ob_buf_adds(out,
@@ -106,14 +140,9 @@ static void add_relays(struct ob_buf *out)
 		    " Names are unique on a store.\n");
 	add_table(out, ob_relay_section.opts);
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
-		ob_buf_addf(out, "\n### `%s` of a relay\n\n%s\n", s->name, s->help);
-		add_table(out, s->opts);
-		if (s->opts == ob_relay_route_opts) {
-			ob_buf_adds(out, "\nFields of a destination:");
-			for (size_t i = 0; ob_route_fields[i]; i++)
-				ob_buf_addf(out, "%s `{%s}`", i ? "," : "", ob_route_fields[i]);
-			ob_buf_adds(out, ".\n");
-		}
+		add_section(out, s, "relay");
+		if (s->opts == ob_route_opts)
+			add_route(out, s);
 	}
 	ob_buf_adds(out,
 		    "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of a relay that need more than one value, or look inside one. */
+/* Checks of a relay that need more than one value. */
 #include "config/sections.h"
 
 /* A value of a section of the relay: where it stands and how it is written. */
@@ -87,62 +87,11 @@ static void check_ordering(struct ob_walk *walk, const struct ob_yaml *node, con
 		     path);
 }
 
-static size_t field_count(void)
-{
-	size_t n = 0;
-
-	while (ob_route_fields[n])
-		n++;
-	return n;
-}
-
-static void check_field(struct ob_walk *walk, struct ob_yaml *node, const char *path,
-			struct ob_str field)
-{
-	char name[64] = "";
-
-	for (size_t i = 0; ob_route_fields[i]; i++) {
-		if (ob_str_eq(field, ob_str(ob_route_fields[i])))
-			return;
-	}
-	if (field.n < sizeof(name))
-		memcpy(name, field.p, field.n);
-	const char *hint = ob_suggest(name, ob_route_fields, field_count());
-	ob_walk_fault(walk, node, "%s: no field '{%.*s}'%s%s%s", path,
-		      (int)(field.n < 80 ? field.n : 80), field.p, hint ? "; did you mean '{" : "",
-		      hint ? hint : "", hint ? "}'?" : "");
-}
-
-static void check_destination(struct ob_walk *walk, const struct ob_yaml *relay_node,
-			      const char *path)
-{
-	struct ob_yaml *node = place_of(relay_node, "route", "destination").node;
-	char full[OB_PATH_SIZE];
-
-	if (!node || node->faulty || !node->expanded)
-		return;
-	ob_walk_path(full, path, "route.destination");
-	const char *p = node->expanded;
-	if (!*p)
-		ob_walk_fault(walk, node, "%s: must not be empty", full);
-	while (*(p += strcspn(p, "{}"))) {
-		size_t n = strcspn(p + 1, "{}");
-
-		if (*p == '}' || p[1 + n] != '}') {
-			ob_walk_fault(walk, node, "%s: a '%c' without its '%c'", full, *p,
-				      *p == '{' ? '}' : '{');
-			return;
-		}
-		check_field(walk, node, full, (struct ob_str){ p + 1, n });
-		p += n + 2;
-	}
-}
-
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_config_relay *relay)
 {
 	check_leasing(walk, node, path, relay);
 	check_retry(walk, node, path, relay);
 	check_ordering(walk, node, path, relay);
-	check_destination(walk, node, path);
+	ob_route_check(walk, node, path, relay);
 }

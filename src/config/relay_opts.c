@@ -11,10 +11,6 @@ static const char *const ordering_names[] = { "key", "partition", "none", NULL }
 static const char *const after_publish_names[] = { "keep", "delete", NULL };
 static const char *const on_dead_names[] = { "release", "hold", NULL };
 
-const char *const ob_route_fields[] = {
-	"aggregate_type", "aggregate_id", "event_type", "target", NULL,
-};
-
 const struct ob_opt ob_relay_opts[] = {
 	{
 		.name = "name",
@@ -221,18 +217,6 @@ static const struct ob_opt retry_opts[] = {
 	OB_OPT_END,
 };
 
-const struct ob_opt ob_relay_route_opts[] = {
-	{
-		.name = "destination",
-		.type = OB_OPT_STR,
-		.offset = RELAY(route.destination),
-		.dflt = "{aggregate_type}",
-		.flags = OB_OPT_RELOAD,
-		.help = "Topic, stream or subject; fields such as {event_type}.",
-	},
-	OB_OPT_END,
-};
-
 static const struct ob_opt cleanup_opts[] = {
 	{
 		.name = "published_after",
@@ -290,8 +274,18 @@ static const struct ob_section relay_sections[] = {
 	},
 	{
 		.name = "route",
-		.opts = ob_relay_route_opts,
-		.help = "Where in the sink a message goes.",
+		.opts = ob_route_opts,
+		.sections = ob_route_sections,
+		.read = ob_read_route,
+		.help = "Where in the sink a message goes, and what as.",
+	},
+	{
+		.name = "failures",
+		.opts = ob_failure_opts,
+		.read = ob_read_failures,
+		.example = "- { code: \"404\", then: reject }\n",
+		.help = "A list: what an error of the sink means; the first rule that matches "
+			"decides.",
 	},
 	{
 		.name = "cleanup",

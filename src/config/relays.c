@@ -131,15 +131,6 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 	config->relays[config->relay_count++] = draft.relay;
 }
 
-static bool is_list(struct ob_walk *walk, struct ob_yaml *node, const char *path)
-{
-	if (node->kind == OB_YAML_LIST)
-		return ob_walk_few_enough(walk, node, path);
-	ob_walk_fault(walk, node, "%s expects a list, not %s; begin each relay with '- '", path,
-		      ob_yaml_kind_name(node));
-	return false;
-}
-
 void ob_read_relays(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_section *section, void *base)
 {
@@ -149,7 +140,7 @@ void ob_read_relays(struct ob_walk *walk, struct ob_yaml *node, const char *path
 	bool given = node && !ob_yaml_is_null(node);
 
 	(void)section;
-	if (given ? !is_list(walk, node, path)
+	if (given ? !ob_walk_is_list(walk, node, path, "relay")
 		  : config->store_count != 1 || config->sink_count != 1)
 		return;
 	config->relays =

@@ -160,13 +160,39 @@ static void add_sink(struct ob_buf *out, const struct ob_section *section)
 		add_options(out, place, backend->ops->opts);
 }
 
+/* A section of which there is only an example to show: behind '#', line by line. */
+static void add_example(struct ob_buf *out, int indent, const struct ob_section *section)
+{
+	const char *line = section->example;
+
+	ob_buf_addf(out, "\n%*s# %s\n%*s#%s:\n", indent, "", section->help, indent, "",
+		    section->name);
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+
+		ob_buf_addf(out, "%*s#  %.*s\n", indent, "", (int)n, line);
+		line += n + 1;
+	}
+}
+
+/* A section of a relay, and those in it. */
+static void add_section(struct ob_buf *out, int indent, const struct ob_section *section)
+{
+	if (section->example) {
+		add_example(out, indent, section);
+		return;
+	}
+	add_heading(out, indent, section);
+	add_options(out, (struct place){ section->name, indent + 2, false }, section->opts);
+	for (const struct ob_section *s = section->sections; s && s->name; s++)
+		add_section(out, indent + 2, s);
+}
+
 static void add_relay(struct ob_buf *out)
 {
 	add_options(out, (struct place){ "relays", 4, true }, ob_relay_section.opts);
-	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
-		add_heading(out, 4, s);
-		add_options(out, (struct place){ s->name, 6, false }, s->opts);
-	}
+	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++)
+		add_section(out, 4, s);
 }
 
 static void add_plain(struct ob_buf *out, const struct ob_section *section)

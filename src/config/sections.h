@@ -20,6 +20,15 @@ struct ob_sink_draft {
 	char *type;
 };
 
+/* A route, or a rule of one. */
+struct ob_route_draft {
+	char *destination, *key, *content_type, *source;
+	int envelope;
+	char *suffix;                      /* the route's */
+	int32_t below;                     /* the route's */
+	char *event_type, *aggregate_type; /* the rule's */
+};
+
 struct ob_layout_draft {
 	char *table;
 	int id_type, payload_type; /* 0: uuid, json */
@@ -35,8 +44,11 @@ extern const struct ob_section ob_relay_section;
 extern const struct ob_opt ob_store_entry_opts[]; /* struct ob_store_draft */
 extern const struct ob_opt ob_sink_entry_opts[];  /* struct ob_sink_draft */
 extern const struct ob_opt ob_relay_opts[];       /* struct ob_relay_draft */
-extern const struct ob_opt ob_relay_route_opts[]; /* struct ob_config_relay */
-extern const struct ob_opt ob_layout_opts[];      /* struct ob_layout_draft */
+extern const struct ob_opt ob_route_opts[];       /* struct ob_route_draft */
+extern const struct ob_opt ob_failure_opts[];     /* private to failures.c */
+/* The parts of a route. */
+extern const struct ob_section ob_route_sections[];
+extern const struct ob_opt ob_layout_opts[]; /* struct ob_layout_draft */
 
 /* The readers of the sections that are more than options; base is the struct ob_config. */
 ob_section_read_fn ob_read_stores;
@@ -45,6 +57,13 @@ ob_section_read_fn ob_read_relays;
 ob_section_read_fn ob_read_layout;
 ob_section_read_fn ob_read_columns; /* base: struct ob_layout_draft */
 
+/* The readers of a relay's; base: struct ob_relay_draft. */
+ob_section_read_fn ob_read_route;
+ob_section_read_fn ob_read_failures;
+
+/* What a route asks of the relay's sink. */
+void ob_route_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		    const struct ob_config_relay *relay);
 /* Checks of one relay that need more than one value. */
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_config_relay *relay);

@@ -114,13 +114,6 @@ void ob_walk_keys(struct ob_walk *walk, const struct ob_yaml *node, const char *
 	}
 }
 
-static bool name_valid(const char *name)
-{
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-
-	return n >= 1 && n <= 64 && name[n] == '\0';
-}
-
 bool ob_walk_few_enough(struct ob_walk *walk, struct ob_yaml *node, const char *path)
 {
 	if (node->count <= OB_WALK_ENTRIES_MAX)
@@ -129,20 +122,44 @@ bool ob_walk_few_enough(struct ob_walk *walk, struct ob_yaml *node, const char *
 	return false;
 }
 
-bool ob_walk_names(struct ob_walk *walk, struct ob_yaml *node, const char *path)
+bool ob_walk_is_list(struct ob_walk *walk, struct ob_yaml *node, const char *path, const char *what)
+{
+	if (node->kind == OB_YAML_LIST)
+		return ob_walk_few_enough(walk, node, path);
+	ob_walk_fault(walk, node, "%s expects a list, not %s; begin each %s with '- '", path,
+		      ob_yaml_kind_name(node), what);
+	return false;
+}
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz0123456789_-"
+#define ANY   LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ."
+
+static bool check_names(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+			const char *allowed, size_t max, const char *rule)
 {
 	if (!ob_walk_is_mapping(walk, node, path) || !ob_walk_few_enough(walk, node, path))
 		return false;
 	for (const struct ob_yaml *child = node->first; child; child = child->next) {
+		size_t n = strspn(child->key, allowed);
+
 		if (child->earlier)
 			report_duplicate(walk, child, path);
-		else if (!name_valid(child->key))
+		else if (n == 0 || n > max || child->key[n])
 			ob_diags_add(&walk->diags, child->key_at,
-				     "'%.80s' is not a name in %s: use a-z, 0-9, '_' and '-', "
-				     "at most 64 characters",
-				     child->key, path);
+				     "'%.80s' is not a name in %s: use %s, at most %zu characters",
+				     child->key, path, rule, max);
 	}
 	return true;
+}
+
+bool ob_walk_names(struct ob_walk *walk, struct ob_yaml *node, const char *path)
+{
+	return check_names(walk, node, path, LOWER, 64, "a-z, 0-9, '_' and '-'");
+}
+
+bool ob_walk_header_names(struct ob_walk *walk, struct ob_yaml *node, const char *path)
+{
+	return check_names(walk, node, path, ANY, 128, "letters, digits, '_', '-' and '.'");
 }
 
 bool ob_walk_text(struct ob_walk *walk, struct ob_yaml *node, const char *path, const char *what,
@@ -173,12 +190,21 @@ bool ob_walk_text(struct ob_walk *walk, struct ob_yaml *node, const char *path, 
 	return true;
 }
 
+const char *ob_walk_keep(struct ob_walk *walk, const char *text)
+{
+	const char *copy = text ? ob_arena_strdup(walk->arena, text) : NULL;
+
+	walk->failed |= text && !copy;
+	return copy;
+}
+
 static const char *expectation(const struct ob_opt *opt)
 {
 	switch (opt->type) {
 	case OB_OPT_BOOL:
 		return "true or false";
 	case OB_OPT_U32:
+	case OB_OPT_I32:
 	case OB_OPT_DOUBLE:
 		return "a number";
 	case OB_OPT_SIZE:

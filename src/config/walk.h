@@ -32,6 +32,7 @@ struct ob_section {
 	const struct ob_opt *opts;         /* may be NULL */
 	const struct ob_section *sections; /* may be NULL; the last has no name */
 	ob_section_read_fn *read;          /* NULL: ob_walk_fill() */
+	const char *example;               /* lines of YAML, for what is no plain mapping */
 	const char *help;                  /* one sentence */
 };
 
@@ -63,6 +64,13 @@ void ob_walk_keys(struct ob_walk *walk, const struct ob_yaml *node, const char *
 bool ob_walk_few_enough(struct ob_walk *walk, struct ob_yaml *node, const char *path);
 /* Report duplicate keys and names that are not [a-z0-9_-]{1,64}; false: none can be read. */
 bool ob_walk_names(struct ob_walk *walk, struct ob_yaml *node, const char *path);
+/* The same for names of headers: letters of any case, digits, '-', '_', '.', at most 128. */
+bool ob_walk_header_names(struct ob_walk *walk, struct ob_yaml *node, const char *path);
+/* Is it a list, and not too long? Reported when not; `what` is what its entries are: "relay". */
+bool ob_walk_is_list(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		     const char *what);
+/* A copy that the result keeps; NULL stays NULL. */
+const char *ob_walk_keep(struct ob_walk *walk, const char *text);
 /* Read a whole section: keys, options, required options, sections. */
 void ob_walk_fill(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		  const struct ob_section *section, void *base);

@@ -1,33 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a message goes: the destination template of the configuration, applied. */
+/*
+ * What becomes of a message on its way to the sink: destination, key, headers and envelope,
+ * by the route: of the configuration. Templates are taken apart once; a message costs
+ * memory of its batch's arena alone.
+ */
 #ifndef OB_RELAY_ROUTE_H
 #define OB_RELAY_ROUTE_H
 
-#include "sink/sink.h"
+#include "base/template.h"
+#include "config/config.h"
+#include "relay/envelope.h"
 
-enum { OB_ROUTE_PARTS = 16 };
+enum { OB_ROUTE_HEADERS = 256 }; /* of one message, with those of the route and the envelope */
 
-/* A piece of the template: literal text, or a field of the message. */
-struct ob_route_part {
-	struct ob_str literal;
-	size_t field; /* offset of a struct ob_str in struct ob_message; SIZE_MAX: literal */
+struct ob_route_header {
+	struct ob_str name;
+	struct ob_template value;
+};
+
+/* The route itself, or one of its rules. */
+struct ob_route_way {
+	struct ob_template destination, key, content_type, source; /* parts NULL: none */
+	struct ob_route_header *headers;
+	size_t header_count;
+	enum ob_envelope envelope;
+	bool reads_headers; /* the stored headers are needed one by one */
+	bool sets_headers;  /* it adds some */
+};
+
+struct ob_route_rule {
+	struct ob_str event_type, aggregate_type; /* p NULL: any */
+	struct ob_route_way way;
 };
 
 struct ob_route {
-	struct ob_route_part parts[OB_ROUTE_PARTS];
-	size_t count;
+	struct ob_arena arena;
+	struct ob_route_way way;
+	struct ob_route_rule *rules;
+	size_t rule_count;
+	struct ob_str suffix; /* of messages below; p NULL: none */
+	int32_t below;
+	bool splits_headers; /* the sink has headers of its own */
+	struct ob_envelope_conf envelope;
+
+	/* For the message at hand: */
+	struct ob_header headers[OB_ROUTE_HEADERS];
+	size_t header_count;
 };
 
 /*
- * Take a template apart: text with {aggregate_type}, {event_type}, {target},
- * {aggregate_id}. It must outlive the route. OUTBOX_ECONFIG says what is wrong with it.
+ * `conf` must outlive the route. OUTBOX_ECONFIG says what is wrong with it, also when the
+ * sink has no binding for the envelope; then there is nothing to free.
  */
-int ob_route_init(struct ob_route *route, const char *destination, struct ob_err *err);
+int ob_route_init(struct ob_route *route, const struct ob_config_route *conf,
+		  const struct ob_sink_ops *sink, struct ob_err *err);
+void ob_route_done(struct ob_route *route);
+
 /*
- * Fill everything of the delivery but its tag. Borrows from message, route and arena; the body is
- * the payload, unchanged. False when out of memory.
+ * Does every message go out with its ordering key? If not, the sink's own order is that of
+ * other keys.
  */
-bool ob_route_apply(const struct ob_route *route, const struct ob_message *message,
-		    struct ob_arena *arena, struct ob_delivery *ret);
+bool ob_route_keeps_key(const struct ob_route *route);
+
+/*
+ * Fill everything of the delivery but its tag. Borrows from message, route and arena.
+ * REJECT: the message cannot be routed, and why. DOWN: out of memory.
+ */
+int ob_route_apply(struct ob_route *route, const struct ob_message *message, struct ob_arena *arena,
+		   struct ob_delivery *ret, struct ob_err *err);
 
 #endif

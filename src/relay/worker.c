@@ -2,6 +2,7 @@
 /* The worker's step: what comes first, when to wait, and how to stop. */
 #include "relay/worker.h"
 
+#include "relay/failures.h"
 #include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
@@ -21,9 +22,10 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 		.ordering = ordering,
 		/*
 		 * With hold a refused message must stop those behind it, so none may be under
-		 * way. And a sink keeps the order of a key, not that of a partition's keys.
+		 * way. And a sink keeps the order of a key, not that of a partition's keys; nor
+		 * can a broker keep it among messages that it gets under several keys.
 		 */
-		.pipelined = ordered &&
+		.pipelined = ordered && ob_route_keeps_key(&worker->route) &&
 			     (ordering == OB_ORDER_NONE ||
 			      (ordering == OB_ORDER_KEY && relay->on_dead == OB_ON_DEAD_RELEASE)),
 		.claims = ob_worker_claims(worker),
@@ -54,10 +56,18 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 	ob_breaker_init(&worker->breaker);
 	ob_backoff_init(&worker->store_backoff, OB_WORKER_STORE_MS, OB_WORKER_STORE_CAP_MS);
 	ob_backoff_init(&worker->idle_backoff, OB_WORKER_IDLE_MS, relay->idle_backoff_ms);
-	r = ob_route_init(&worker->route, relay->route.destination, err);
-	if (r >= 0)
-		r = init_flight(worker, err);
+	if (!conf->classify && relay->failure_count > 0) {
+		worker->conf.classify = ob_failures_classify;
+		worker->conf.classify_arg = &worker->conf.relay;
+	}
+	r = ob_route_init(&worker->route, &relay->route, conf->sink->ops, err);
 	if (r < 0) {
+		free(worker);
+		return r;
+	}
+	r = init_flight(worker, err);
+	if (r < 0) {
+		ob_route_done(&worker->route);
 		free(worker);
 		return r;
 	}
@@ -77,6 +87,7 @@ void ob_worker_free(struct ob_relay_worker *worker)
 		return;
 	ob_sink_reset(worker->conf.sink);
 	ob_flight_done(&worker->flight);
+	ob_route_done(&worker->route);
 	free(worker->outcomes);
 	free(worker->settling);
 	free(worker);

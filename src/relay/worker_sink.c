@@ -124,6 +124,9 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const
 	enum ob_err_kind kind = err->kind;
 	bool probe = is_probe(worker, entry);
 
+	/* Whatever a rule makes of it: the sink asks to be opened again. */
+	if (kind == OB_ERR_DOWN)
+		worker->sink_ready = false;
 	if (worker->conf.classify)
 		kind = worker->conf.classify(worker->conf.classify_arg, entry->message, err);
 	if (kind == OB_ERR_NONE) {
@@ -213,11 +216,11 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
 	int r;
 
-	if (!entry->delivery.message &&
-	    !ob_route_apply(&worker->route, entry->message, &entry->batch->batch.arena,
-			    &entry->delivery)) {
-		r = ob_err_set(&err, OUTBOX_ENOMEM, OB_ERR_RETRY, "routing: out of memory");
-	} else {
+	r = entry->delivery.message
+		    ? 0
+		    : ob_route_apply(&worker->route, entry->message, &entry->batch->batch.arena,
+				     &entry->delivery, &err);
+	if (r == 0) {
 		entry->delivery.tag = ob_flight_tag(&worker->flight, entry);
 		(void)OB_FAULT(OB_FAULT_SEND_BEFORE);
 		r = ob_sink_send(worker->conf.sink, &entry->delivery, &err);

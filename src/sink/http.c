@@ -502,8 +502,10 @@ static const struct ob_opt http_opts[] = {
 
 const struct ob_sink_ops ob_sink_http = {
 	.name = "http",
+	.caps = OB_SINK_HEADERS,
 	.size = sizeof(struct http_sink),
 	.opts = http_opts,
+	.ce_prefix = "ce-",
 	.check = http_check,
 	.open = http_open,
 	.send = http_send,

@@ -133,7 +133,7 @@ static void make_ready(struct ob_lanes *l, struct ob_lane *lane)
 int ob_lanes_add(struct ob_lanes *l, const struct ob_delivery *delivery)
 {
 	struct ob_lane_item *item = l->free_items;
-	struct ob_lane *lane = find_lane(l, delivery->key);
+	struct ob_lane *lane = find_lane(l, delivery->message->key);
 
 	if (!item || (lane && lane->failed > 0))
 		return OB_SINK_FULL;
@@ -143,7 +143,7 @@ int ob_lanes_add(struct ob_lanes *l, const struct ob_delivery *delivery)
 	item->lane = NULL;
 	l->out++;
 	if (!lane) {
-		lane = new_lane(l, delivery->key);
+		lane = new_lane(l, delivery->message->key);
 		lane->head = lane->tail = item;
 		make_ready(l, lane);
 	} else {
@@ -185,7 +185,7 @@ static struct ob_lane_item *finish_first(struct ob_lanes *l, struct ob_lane *lan
 	lane->head = item->next;
 	/* The memory of an item's key goes with its outcome: borrow from one that stays longer. */
 	if (lane->head && lane->key.p)
-		lane->key = lane->head->delivery.key;
+		lane->key = lane->head->delivery.message->key;
 	item->next = NULL;
 	*l->done_end = item;
 	l->done_end = &item->next;

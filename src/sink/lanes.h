@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The accepted deliveries of a sink whose peer takes commands. All of one key
+ * The accepted deliveries of a sink whose peer takes commands. All of one message->key
  * wait in one lane, in the order of their sends; one without a key has a lane
  * for itself. A lane is idle, ready (something waits, in a list) or taken: a
  * command made of its first deliveries is under way, and there is never a second.

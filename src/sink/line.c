@@ -2,9 +2,8 @@
 /* Writing the lines that line.h describes. */
 #include "sink/line.h"
 
+#include "base/base64.h"
 #include "base/json.h"
-
-#include <time.h>
 
 /* The field's name comes with its comma, quotes and colon. */
 static void add_text(struct ob_buf *out, struct ob_str name, struct ob_str value)
@@ -29,34 +28,6 @@ static void add_number(struct ob_buf *out, struct ob_str name, int64_t value)
 		digits[--at] = '-';
 	ob_buf_add(out, name);
 	ob_buf_add(out, (struct ob_str){ digits + at, sizeof(digits) - at });
-}
-
-static void put_digits(char *at, size_t width, unsigned value)
-{
-	while (width-- > 0) {
-		at[width] = (char)('0' + value % 10);
-		value /= 10;
-	}
-}
-
-bool ob_line_time(int64_t us, char out[OB_LINE_TIME_SIZE])
-{
-	static const char shape[OB_LINE_TIME_SIZE] = "0000-00-00T00:00:00.000000Z";
-	int64_t micros = (us % 1000000 + 1000000) % 1000000;
-	time_t seconds = (time_t)(us / 1000000 - (us % 1000000 < 0));
-	struct tm tm;
-
-	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900)
-		return false;
-	memcpy(out, shape, sizeof(shape));
-	put_digits(out, 4, (unsigned)tm.tm_year + 1900);
-	put_digits(out + 5, 2, (unsigned)tm.tm_mon + 1);
-	put_digits(out + 8, 2, (unsigned)tm.tm_mday);
-	put_digits(out + 11, 2, (unsigned)tm.tm_hour);
-	put_digits(out + 14, 2, (unsigned)tm.tm_min);
-	put_digits(out + 17, 2, (unsigned)tm.tm_sec);
-	put_digits(out + 20, 6, (unsigned)micros);
-	return true;
 }
 
 static void add_time(struct ob_buf *out, struct ob_str name, int64_t us)
@@ -89,45 +60,6 @@ static void add_json(struct ob_buf *out, struct ob_str json)
 	}
 }
 
-static void add_base64(struct ob_buf *out, struct ob_str bytes)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789+/=";
-	const unsigned char *p = (const unsigned char *)bytes.p;
-	char chunk[1024];
-	size_t used = 0;
-
-	for (size_t i = 0; i < bytes.n; i += 3) {
-		size_t n = bytes.n - i < 3 ? bytes.n - i : 3;
-		uint32_t three = (uint32_t)p[i] << 16;
-
-		three |= n > 1 ? (uint32_t)p[i + 1] << 8 : 0;
-		three |= n > 2 ? (uint32_t)p[i + 2] : 0;
-		chunk[used++] = digits[three >> 18];
-		chunk[used++] = digits[three >> 12 & 63];
-		chunk[used++] = digits[n > 1 ? three >> 6 & 63 : 64];
-		chunk[used++] = digits[n > 2 ? three & 63 : 64];
-		if (used == sizeof(chunk)) {
-			ob_buf_add(out, (struct ob_str){ chunk, used });
-			used = 0;
-		}
-	}
-	ob_buf_add(out, (struct ob_str){ chunk, used });
-}
-
-/* "application/json", "application/cloudevents+json; charset=utf-8" */
-static bool is_json_type(struct ob_str type)
-{
-	const char *semicolon = type.p ? memchr(type.p, ';', type.n) : NULL;
-	size_t n = semicolon ? (size_t)(semicolon - type.p) : type.n;
-
-	while (n > 0 && type.p[n - 1] == ' ')
-		n--;
-	return !type.p || (n >= 5 && (strncasecmp(type.p + n - 5, "/json", 5) == 0 ||
-				      strncasecmp(type.p + n - 5, "+json", 5) == 0));
-}
-
 static void add_payload(struct ob_buf *out, const struct ob_delivery *delivery)
 {
 	struct ob_str body = delivery->body;
@@ -135,12 +67,12 @@ static void add_payload(struct ob_buf *out, const struct ob_delivery *delivery)
 	add_text(out, OB_STR(",\"content_type\":"), delivery->content_type);
 	if (!body.p) {
 		ob_buf_add(out, OB_STR(",\"payload\":null,\"tombstone\":true"));
-	} else if (is_json_type(delivery->content_type) && ob_json_valid(body, NULL)) {
+	} else if (ob_json_is_type(delivery->content_type) && ob_json_valid(body, NULL)) {
 		ob_buf_add(out, OB_STR(",\"payload\":"));
 		add_json(out, body);
 	} else {
 		ob_buf_add(out, OB_STR(",\"payload_base64\":\""));
-		add_base64(out, body);
+		ob_base64_encode(out, body);
 		ob_buf_addc(out, '"');
 	}
 }

@@ -38,11 +38,11 @@ int ob_line_add(struct ob_buf *out, const struct ob_delivery *delivery, struct o
 /* Append the value of "headers" alone; nothing when there are none. */
 void ob_line_add_headers(struct ob_buf *out, const struct ob_delivery *delivery);
 
-/*
- * A time as in the lines. False, and nothing written, for one that is left out: 0, or outside
- * the years 0000 to 9999, which are all that RFC 3339 knows.
- */
-enum { OB_LINE_TIME_SIZE = sizeof("0000-00-00T00:00:00.000000Z") };
-bool ob_line_time(int64_t us, char out[OB_LINE_TIME_SIZE]);
+/* A time as in the lines; see ob_time_format(). */
+enum { OB_LINE_TIME_SIZE = OB_TIME_SIZE };
+static inline bool ob_line_time(int64_t us, char out[OB_LINE_TIME_SIZE])
+{
+	return ob_time_format(us, out);
+}
 
 #endif

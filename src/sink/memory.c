@@ -104,7 +104,7 @@ static bool is_ordered(const struct memory_sink *sink)
 
 static bool same_key(const struct pending *p, struct ob_str key)
 {
-	return key.p && ob_str_eq(p->delivery.key, key);
+	return key.p && ob_str_eq(p->delivery.message->key, key);
 }
 
 static int memory_open(struct ob_sink *base, struct ob_err *err)
@@ -131,7 +131,7 @@ static struct ob_memsink_verdict judge(const struct memory_sink *sink, const str
 	for (uint32_t i = sink->count; i-- > 0 && is_ordered(sink);) {
 		const struct ob_memsink_verdict *v = &sink->pending[i].verdict;
 
-		if (!same_key(&sink->pending[i], d->key))
+		if (!same_key(&sink->pending[i], d->message->key))
 			continue;
 		if (v->kind != OB_ERR_NONE && v->kind != OB_ERR_REJECT)
 			return (struct ob_memsink_verdict){ .kind = v->kind };
@@ -185,7 +185,7 @@ static bool is_ready(const struct memory_sink *sink, uint32_t at, uint32_t left,
 	if (p->done || p->verdict.silent || p->polls_left > 0 || p->ready_us > now_us)
 		return false;
 	for (uint32_t i = 0; i < at && left > 0 && is_ordered(sink); i++) {
-		if (!sink->pending[i].done && same_key(&sink->pending[i], p->delivery.key))
+		if (!sink->pending[i].done && same_key(&sink->pending[i], p->delivery.message->key))
 			return false;
 	}
 	return true;

@@ -19,10 +19,6 @@
 
 struct ob_sink;
 
-struct ob_header {
-	struct ob_str name, value;
-};
-
 /*
  * A message, routed. The struct is read during send() alone; everything it points
  * to is borrowed and must stay unchanged until the outcome is returned or reset()
@@ -32,8 +28,10 @@ struct ob_delivery {
 	uint64_t tag; /* the caller's; comes back with the outcome */
 	const struct ob_message *message;
 	struct ob_str destination; /* topic, stream, subject ... */
-	struct ob_str key;         /* p NULL: unordered */
-	struct ob_str body;        /* p NULL: tombstone */
+	/* For the destination; p NULL: none. Not what OB_SINK_ORDERED is about: a route may set it.
+	 */
+	struct ob_str key;
+	struct ob_str body; /* p NULL: tombstone */
 	struct ob_str
 		content_type; /* of the body; p NULL: as stored, JSON unless the layout is binary */
 	/*
@@ -108,7 +106,7 @@ typedef void ob_sink_describe_fn(struct ob_sink *sink, struct ob_buf *out);
 enum {
 	/*
 	 * After a failure other than REJECT, nothing that was sent later for the
-	 * same key has been stored, so many messages of one key may be in flight.
+	 * same message->key has been stored, so many messages of one key may be in flight.
 	 * Those behind it get an outcome of the same kind, which says nothing about
 	 * them: the caller, who sees the key fail first, charges them no attempt. The
 	 * outcomes of one key come in the order of its sends. A key is usable again
@@ -118,6 +116,11 @@ enum {
 	OB_SINK_ORDERED = 1 << 0,
 	/* What is sent is gone when the process ends (memory, stdout): not for real use. */
 	OB_SINK_VOLATILE = 1 << 1,
+	/* Has headers of its own: the stored ones come one by one, unless they are no JSON object.
+	 */
+	OB_SINK_HEADERS = 1 << 2,
+	/* Its binding of CloudEvents has datacontenttype among the headers, too (NATS). */
+	OB_SINK_CE_TYPE = 1 << 3,
 };
 
 struct ob_sink_ops {
@@ -125,6 +128,11 @@ struct ob_sink_ops {
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_sink */
 	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
+	/*
+	 * Optional. What stands before the name of a CloudEvents attribute in a header, by the
+	 * binding of this transport: "ce-". NULL: there is no binding, only structured events go.
+	 */
+	const char *ce_prefix;
 	ob_sink_check_fn *check;
 	ob_sink_open_fn *open;
 	ob_sink_send_fn *send;

@@ -11,18 +11,18 @@ enum { LONG_MS = 20000 };
 static struct background worker;
 static struct redis_server server;
 
-static void prepare_redis(const char *sink_options)
+static void prepare_redis(const char *sink_options, const char *relays)
 {
 	static const char *const args[] = { "--appendonly", "yes", "--appendfsync", "always",
 					    NULL };
-	char yaml[512];
+	char yaml[1024];
 
 	server.args = args;
 	redis_server_start(&server);
 	(void)snprintf(yaml, sizeof(yaml),
 		       "stores: { main: { url: 'sqlite:x.db' } }\n"
-		       "sinks: { out: { type: redis, url: 'redis://127.0.0.1:%d'%s } }\n",
-		       server.port, sink_options);
+		       "sinks: { out: { type: redis, url: 'redis://127.0.0.1:%d'%s } }\n%s",
+		       server.port, sink_options, relays);
 	prepare(yaml);
 }
 
@@ -63,7 +63,7 @@ static void wait_ids(size_t count)
 
 OB_TEST(sqlite_to_redis_end_to_end)
 {
-	prepare_redis("");
+	prepare_redis("", "");
 	push(200, "default");
 	start(&worker, "work", NULL);
 	wait_ids(200);
@@ -87,7 +87,7 @@ OB_TEST_END
 
 OB_TEST(a_wrong_password_stops_no_message)
 {
-	prepare_redis(", password: 'wrong'");
+	prepare_redis(", password: 'wrong'", "");
 	redis_do(&server, "CONFIG", "SET", "requirepass", "right", NULL);
 	push(5, "default");
 	start(&worker, "work", NULL);
@@ -100,4 +100,52 @@ OB_TEST(a_wrong_password_stops_no_message)
 }
 OB_TEST_END
 
-OB_SUITE("redis, end to end", sqlite_to_redis_end_to_end, a_wrong_password_stops_no_message)
+/* The value of a field of the only entry of a stream, or NULL. */
+static const char *field(const redisReply *entries, const char *name)
+{
+	ck_assert_uint_eq(entries->elements, 1);
+	const redisReply *fields = entries->element[0]->element[1];
+
+	for (size_t i = 0; i < fields->elements; i += 2) {
+		if (strcmp(fields->element[i]->str, name) == 0)
+			return fields->element[i + 1]->str;
+	}
+	return NULL;
+}
+
+OB_TEST(envelopes_and_lanes_in_streams)
+{
+	prepare_redis("",
+		      "relays:\n"
+		      "- route:\n"
+		      "    backfill: { below: 0, suffix: .slow }\n"
+		      "    rules:\n"
+		      "      - { event_type: Wrapped, envelope: cloudevents-structured }\n"
+		      "      - { event_type: Plain, envelope: debezium }\n");
+	expect_in(
+		"{\"aggregate_type\":\"a\",\"event_type\":\"Wrapped\",\"priority\":-1,"
+		"\"payload\":{\"n\":1}}\n"
+		"{\"aggregate_type\":\"a\",\"aggregate_id\":\"7\",\"event_type\":\"Plain\","
+		"\"headers\":{\"t\":\"x\"},\"payload\":{\"n\":2}}\n",
+		0, NULL, "", "--store", "sqlite:x.db", "push", NULL);
+	expect(0, "default: 2 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
+
+	redisReply *wrapped = redis_ask(&server, "XRANGE", "a.slow", "-", "+", NULL);
+	ck_assert_str_eq(field(wrapped, "content_type"), "application/cloudevents+json");
+	ck_assert_ptr_nonnull(strstr(field(wrapped, "payload"), "\"type\":\"Wrapped\""));
+	ck_assert_ptr_nonnull(strstr(field(wrapped, "payload"), "\"data\":{\"n\":1}}"));
+	redisReply *plain = redis_ask(&server, "XRANGE", "outbox.event.a", "-", "+", NULL);
+	ck_assert_str_eq(field(plain, "payload"), "{\"n\":2}");
+	ck_assert_str_eq(field(plain, "key"), "7");
+	char headers[128];
+	(void)snprintf(headers, sizeof(headers), "{\"t\":\"x\",\"id\":\"%s\"}", field(plain, "id"));
+	ck_assert_str_eq(field(plain, "headers"), headers);
+	ck_assert_ptr_null(field(plain, "content_type"));
+	freeReplyObject(wrapped);
+	freeReplyObject(plain);
+	finish();
+}
+OB_TEST_END
+
+OB_SUITE("redis, end to end", sqlite_to_redis_end_to_end, a_wrong_password_stops_no_message,
+	 envelopes_and_lanes_in_streams)

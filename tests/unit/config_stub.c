@@ -83,6 +83,9 @@ static const struct ob_sink_ops sink_ops = {
 	.opts = sink_opts,
 };
 static const struct ob_sink_ops bare_ops = { .name = "stdout", .size = sizeof(struct ob_sink) };
+static const struct ob_sink_ops bound_ops = { .name = "http",
+					      .size = sizeof(struct ob_sink),
+					      .ce_prefix = "ce-" };
 
 const struct ob_store_backend ob_store_backends[] = {
 	{ .name = "sqlite", .ops = &store_ops, .help = "Stub." },
@@ -93,6 +96,7 @@ const struct ob_store_backend ob_store_backends[] = {
 const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "stdout", .ops = &bare_ops, .help = "Stub." },
 	{ .name = "file", .ops = &sink_ops, .help = "Stub." },
+	{ .name = "http", .ops = &bound_ops, .help = "Stub." },
 	{ .name = NULL },
 };
 

@@ -29,7 +29,7 @@ static struct ob_memsink_verdict judge(void *arg, const struct ob_delivery *deli
 	if (rig->all_fail)
 		return verdict;
 	for (uint32_t i = 0; i < rig->poison_count; i++) {
-		if (!ob_str_eq(delivery->key, ob_str(rig->poison[i])))
+		if (!ob_str_eq(delivery->message->key, ob_str(rig->poison[i])))
 			continue;
 		verdict.at_send = rig->at_send;
 		/* The second of the key, while the first is unconfirmed. */
@@ -161,6 +161,16 @@ void rig_push(struct rig *rig, const char *key, const char *payload)
 	ok(ob_store_tx_begin(rig->writer, &err), &err);
 	ok(ob_store_tx_push(rig->writer, &message, 1, &id, &index, &err), &err);
 	ok(ob_store_tx_end(rig->writer, true, &err), &err);
+}
+
+void rig_push_many(struct rig *rig, const char *key, int from, int to)
+{
+	char text[16];
+
+	for (int i = from; i <= to; i++) {
+		(void)snprintf(text, sizeof(text), "%d", i);
+		rig_push(rig, key, text);
+	}
 }
 
 /* One step of a node; lowers *wake to its own. */

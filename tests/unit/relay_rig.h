@@ -49,6 +49,8 @@ void rig_done(struct rig *rig);
 
 /* Commit one message with that key (NULL: none) and payload; returns nothing, asserts. */
 void rig_push(struct rig *rig, const char *key, const char *payload);
+/* One after the other with the payloads from..to. */
+void rig_push_many(struct rig *rig, const char *key, int from, int to);
 /* Step all nodes; when none has work, turn the clock to what comes next. Ends after `ms` of it. */
 void rig_run_ms(struct rig *rig, int64_t ms);
 

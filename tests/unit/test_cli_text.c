@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Times, ages, Base64 and lines of the command line. */
-#include "cli/base64.h"
+#include "base/base64.h"
 #include "cli/lines.h"
 #include "cli/when.h"
 #include "suite.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 static struct ob_lanes lanes;
-static struct ob_message message;
+static struct ob_message messages[1024]; /* by tag */
 
 static void begin(uint32_t window)
 {
@@ -17,8 +17,10 @@ static void begin(uint32_t window)
 
 static int add(uint64_t tag, const char *key)
 {
-	struct ob_delivery d = { .tag = tag, .message = &message, .key = ob_str(key) };
+	struct ob_delivery d = { .tag = tag, .message = &messages[tag], .key = OB_STR("given") };
 
+	ck_assert_uint_lt(tag, sizeof(messages) / sizeof(messages[0]));
+	messages[tag].key = ob_str(key);
 	return ob_lanes_add(&lanes, &d);
 }
 

@@ -8,7 +8,7 @@ struct scene {
 	struct ob_memsink_log log;
 	struct ob_memsink_plan plan;
 	struct ob_sink *sink;
-	struct ob_message message;
+	struct ob_message messages[16];         /* by tag */
 	struct ob_memsink_verdict verdicts[16]; /* by tag */
 	struct ob_ack acks[16];
 };
@@ -46,11 +46,14 @@ static void open_sink(struct scene *s)
 static int send_tag(struct scene *s, uint64_t tag, const char *key)
 {
 	struct ob_delivery d = { .tag = tag,
-				 .message = &s->message,
+				 .message = &s->messages[tag],
 				 .destination = OB_STR("d"),
-				 .key = ob_str(key),
+				 .key = OB_STR("given"),
 				 .body = OB_STR("{}") };
 	struct ob_err err = OB_ERR_INIT;
+
+	ck_assert_uint_lt(tag, sizeof(s->messages) / sizeof(s->messages[0]));
+	s->messages[tag].key = ob_str(key);
 	int r = ob_sink_send(s->sink, &d, &err);
 
 	return r < 0 ? -(int)err.kind : r;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Failure kinds to actions, destinations, and the last errors. */
+/* Failure kinds to actions, and the last errors. */
 #include "relay/metrics.h"
 #include "relay/policy.h"
-#include "relay/route.h"
 #include "suite.h"
 
 static const struct ob_policy policy = {
@@ -57,46 +56,6 @@ OB_TEST(an_outage_never_ends_a_message)
 }
 OB_TEST_END
 
-static struct ob_str route_of(const char *destination, struct ob_arena *arena)
-{
-	struct ob_message message = {
-		.aggregate_type = OB_STR("order"),
-		.event_type = OB_STR("Placed"),
-		.target = OB_STR("default"),
-		.payload = OB_STR("{}"),
-	};
-	struct ob_err err = OB_ERR_INIT;
-	struct ob_delivery delivery;
-	struct ob_route route;
-
-	ck_assert_int_eq(ob_route_init(&route, destination, &err), 0);
-	ck_assert(ob_route_apply(&route, &message, arena, &delivery));
-	return delivery.destination;
-}
-
-OB_TEST(a_destination_joins_text_and_fields)
-{
-	struct ob_arena arena = OB_ARENA_INIT(1 << 16);
-
-	ck_assert(ob_str_eq(route_of("{aggregate_type}", &arena), OB_STR("order")));
-	ck_assert(ob_str_eq(route_of("shop", &arena), OB_STR("shop")));
-	ck_assert(
-		ob_str_eq(route_of("a.{event_type}-{target}", &arena), OB_STR("a.Placed-default")));
-	ck_assert(ob_str_eq(route_of("{aggregate_id}", &arena), OB_STR("")));
-	ob_arena_done(&arena);
-}
-OB_TEST_END
-
-OB_TEST(an_unknown_field_is_refused)
-{
-	struct ob_err err = OB_ERR_INIT;
-	struct ob_route route;
-
-	ck_assert_int_eq(ob_route_init(&route, "{nothing}", &err), OUTBOX_ECONFIG);
-	ck_assert_int_eq(ob_route_init(&route, "x{target", &err), OUTBOX_ECONFIG);
-}
-OB_TEST_END
-
 OB_TEST(the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut)
 {
 	struct ob_metrics metrics;
@@ -141,7 +100,6 @@ OB_TEST_END
 OB_SUITE("policy", each_kind_has_its_action,
 	 the_first_retry_comes_after_the_base_delay_and_then_it_doubles,
 	 jitter_is_applied_both_ways, the_attempt_that_reaches_the_maximum_is_the_last,
-	 an_outage_never_ends_a_message, a_destination_joins_text_and_fields,
-	 an_unknown_field_is_refused,
+	 an_outage_never_ends_a_message,
 	 the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut,
 	 errors_of_several_workers_are_merged_by_time)

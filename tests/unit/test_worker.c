@@ -5,16 +5,6 @@
 
 static struct rig rig;
 
-static void push_many(const char *key, int from, int to)
-{
-	char text[16];
-
-	for (int i = from; i <= to; i++) {
-		(void)snprintf(text, sizeof(text), "%d", i);
-		rig_push(&rig, key, text);
-	}
-}
-
 static void push_keys(int keys, int each)
 {
 	char key[16];
@@ -22,7 +12,7 @@ static void push_keys(int keys, int each)
 	for (int i = 0; i < each; i++) {
 		for (int k = 0; k < keys; k++) {
 			(void)snprintf(key, sizeof(key), "k%d", k);
-			push_many(key, i + 1, i + 1);
+			rig_push_many(&rig, key, i + 1, i + 1);
 		}
 	}
 }
@@ -80,7 +70,7 @@ OB_TEST(messages_without_a_key_need_no_order)
 	rig_init(&rig);
 	rig.relay.batch_size = 10;
 	rig_start(&rig, &ob_sink_memory);
-	push_many(NULL, 1, 100);
+	rig_push_many(&rig, NULL, 1, 100);
 	rig_run_ms(&rig, 1000);
 	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 100);
 	rig_done(&rig);
@@ -93,8 +83,8 @@ static void a_retry_comes_back_in_order(const struct ob_sink_ops *ops)
 	rig_start(&rig, ops);
 	rig.poison[0] = "bad";
 	rig.poison_count = 1;
-	push_many("bad", 1, 5);
-	push_many("good", 1, 5);
+	rig_push_many(&rig, "bad", 1, 5);
+	rig_push_many(&rig, "good", 1, 5);
 	rig_run_ms(&rig, 1000);
 	ck_assert_str_eq(rig_stored(&rig, "good"), "1 2 3 4 5");
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "");
@@ -131,7 +121,7 @@ OB_TEST(a_refusal_at_hand_over_lets_nothing_overtake)
 	rig.poison[0] = "bad";
 	rig.poison_count = 1;
 	rig_start(&rig, &ob_sink_memory_ordered);
-	push_many("bad", 1, 5);
+	rig_push_many(&rig, "bad", 1, 5);
 	rig_run_ms(&rig, 1000);
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "1");
 	ck_assert_uint_eq(rig_count(&rig, OB_STATE_FAILED), 1);
@@ -148,12 +138,12 @@ OB_TEST(attempts_end_in_death_and_the_key_goes_on)
 	rig_start(&rig, &ob_sink_memory);
 	rig.poison[0] = "bad";
 	rig.poison_count = 1;
-	push_many("bad", 1, 1);
+	rig_push_many(&rig, "bad", 1, 1);
 	rig_run_ms(&rig, 30000);
 	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 1);
 	ck_assert_uint_eq(rig_attempts(&rig), 3);
 	rig.poison_count = 0;
-	push_many("bad", 2, 3);
+	rig_push_many(&rig, "bad", 2, 3);
 	rig_run_ms(&rig, 2000);
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "2 3");
 	rig_done(&rig);
@@ -168,8 +158,8 @@ OB_TEST(on_dead_hold_keeps_the_followers_back)
 	rig.poison[0] = "bad";
 	rig.poison_count = 1;
 	rig.poison_kind = OB_ERR_REJECT;
-	push_many("bad", 1, 4);
-	push_many("good", 1, 4);
+	rig_push_many(&rig, "bad", 1, 4);
+	rig_push_many(&rig, "good", 1, 4);
 	rig_run_ms(&rig, 5000);
 	ck_assert_str_eq(rig_stored(&rig, "good"), "1 2 3 4");
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Base64 (RFC 4648, with padding) for payloads that are not JSON. */
-#ifndef OB_CLI_BASE64_H
-#define OB_CLI_BASE64_H
+#ifndef OB_BASE_BASE64_H
+#define OB_BASE_BASE64_H
 
 #include "base/buf.h"
 

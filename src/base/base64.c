@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Strict both ways: no line breaks, no missing padding, no stray bits. */
-#include "cli/base64.h"
+#include "base/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 void ob_base64_encode(struct ob_buf *out, struct ob_str bytes)
 {
 	const unsigned char *p = (const unsigned char *)bytes.p;
+	char chunk[1024];
+	size_t used = 0;
 
 	for (size_t i = 0; i < bytes.n; i += 3) {
 		size_t left = bytes.n - i;
@@ -16,11 +18,16 @@ void ob_base64_encode(struct ob_buf *out, struct ob_str bytes)
 			v |= (unsigned)p[i + 1] << 8;
 		if (left > 2)
 			v |= p[i + 2];
-		char four[4] = { alphabet[v >> 18], alphabet[v >> 12 & 63],
-				 (char)(left > 1 ? alphabet[v >> 6 & 63] : '='),
-				 (char)(left > 2 ? alphabet[v & 63] : '=') };
-		ob_buf_add(out, (struct ob_str){ four, 4 });
+		chunk[used++] = alphabet[v >> 18];
+		chunk[used++] = alphabet[v >> 12 & 63];
+		chunk[used++] = (char)(left > 1 ? alphabet[v >> 6 & 63] : '=');
+		chunk[used++] = (char)(left > 2 ? alphabet[v & 63] : '=');
+		if (used == sizeof(chunk)) {
+			ob_buf_add(out, (struct ob_str){ chunk, used });
+			used = 0;
+		}
 	}
+	ob_buf_add(out, (struct ob_str){ chunk, used });
 }
 
 static int value_of(char c)
