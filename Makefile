@@ -19,7 +19,7 @@ demo: all ## see it work for DEMO_SECONDS, and have it checked
 bench: ## measure the release build on this machine: 25 minutes, BENCHFLAGS=--quick for 2
 	tools/setup test
 	meson setup build -Dbuildtype=release -Dtests=disabled $$([ ! -e build/build.ninja ] || echo --reconfigure)
-	ninja -C build src/cli/outbox bench/outbox-bench
+	ninja -C build measure
 	build/bench/outbox-bench --json build/bench.json --markdown build/bench.md --svg build/bench.svg $(BENCHFLAGS)
 
 test: build-test/build.ninja ## run the tests

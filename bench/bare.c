@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 static const struct bare_source_ops *const sources[] = {
-#if HAVE_POSTGRES
+#if BENCH_POSTGRES
 	&bare_postgres,
 #endif
-#if HAVE_MYSQL
+#if BENCH_MYSQL
 	&bare_mysql,
 #endif
-#if HAVE_SQLITE
+#if BENCH_SQLITE
 	&bare_sqlite,
 #endif
 	NULL,
@@ -23,11 +23,20 @@ static const struct bare_source_ops *const sources[] = {
 
 static const struct bare_sink_ops *const sinks[] = {
 	&bare_file,
-#if HAVE_REDIS
+#if BENCH_REDIS
 	&bare_redis,
 #endif
-#if HAVE_HTTP
+#if BENCH_HTTP
 	&bare_http,
+#endif
+#if BENCH_KAFKA
+	&bare_kafka,
+#endif
+#if BENCH_NATS
+	&bare_nats,
+#endif
+#if BENCH_RABBITMQ
+	&bare_rabbitmq,
 #endif
 	NULL,
 };

@@ -13,6 +13,7 @@ struct bench_broker;
 struct bench_broker_ops {
 	const char *name;  /* "redis": also the type of the sink */
 	const char *title; /* "Redis" */
+	long look_us;      /* how often count() may be asked; 0: as often as you like */
 	/*
 	 * Start the server and set `sink` and `address`; false when there is none, and
 	 * broker->reason says what is missing.
@@ -21,7 +22,7 @@ struct bench_broker_ops {
 	void (*stop)(struct bench_broker *broker);
 	/* Forget what is stored. */
 	void (*clear)(struct bench_broker *broker);
-	/* Messages stored since clear(). Cheap: it is asked every few milliseconds. */
+	/* Messages stored since clear(). It is asked often. */
 	uint64_t (*count)(struct bench_broker *broker);
 	void (*version)(struct bench_broker *broker, char out[BENCH_TEXT_SIZE]);
 };
@@ -35,8 +36,5 @@ struct bench_broker {
 	char reason[BENCH_TEXT_SIZE];
 	void *impl;
 };
-
-/* All of them, in the order of the tables; ends with NULL. */
-extern const struct bench_broker_ops *const bench_brokers[];
 
 #endif

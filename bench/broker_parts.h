@@ -8,5 +8,8 @@
 extern const struct bench_broker_ops bench_broker_file;
 extern const struct bench_broker_ops bench_broker_redis;
 extern const struct bench_broker_ops bench_broker_http;
+extern const struct bench_broker_ops bench_broker_kafka;
+extern const struct bench_broker_ops bench_broker_nats;
+extern const struct bench_broker_ops bench_broker_rabbitmq;
 
 #endif

@@ -7,7 +7,6 @@
 #include "bench/fatal.h"
 #include "bench/follow.h"
 #include "bench/now.h"
-#include "config.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -167,7 +166,7 @@ void bench_run_latency(struct bench_env *env, const struct bench_case *c,
 
 	if (!bench_case_subject(env, c, &subject, result))
 		return;
-#if HAVE_REDIS
+#if BENCH_REDIS
 	if (strcmp(c->broker, "redis") == 0)
 		follow = &bench_follow_redis;
 #endif

@@ -67,7 +67,7 @@ static bool wait_stored(struct bench_env *env, struct bench_broker *broker, stru
 				       (unsigned long long)goal, words);
 			return false;
 		}
-		bench_pause_us(look_us);
+		bench_pause_us(look_us > broker->ops->look_us ? look_us : broker->ops->look_us);
 	}
 	return true;
 }

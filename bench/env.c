@@ -4,7 +4,6 @@
 
 #include "bench/broker_parts.h"
 #include "bench/fatal.h"
-#include "config.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -15,13 +14,13 @@
 enum { SETUP_MS = 60000 };
 
 static const struct bench_store_ops *const stores[] = {
-#if HAVE_POSTGRES
+#if BENCH_POSTGRES
 	&bench_store_postgres,
 #endif
-#if HAVE_MYSQL
+#if BENCH_MYSQL
 	&bench_store_mysql,
 #endif
-#if HAVE_SQLITE
+#if BENCH_SQLITE
 	&bench_store_sqlite,
 #endif
 	NULL,
@@ -29,11 +28,20 @@ static const struct bench_store_ops *const stores[] = {
 
 static const struct bench_broker_ops *const brokers[] = {
 	&bench_broker_file,
-#if HAVE_REDIS
+#if BENCH_REDIS
 	&bench_broker_redis,
 #endif
-#if HAVE_HTTP
+#if BENCH_HTTP
 	&bench_broker_http,
+#endif
+#if BENCH_KAFKA
+	&bench_broker_kafka,
+#endif
+#if BENCH_NATS
+	&bench_broker_nats,
+#endif
+#if BENCH_RABBITMQ
+	&bench_broker_rabbitmq,
 #endif
 	NULL,
 };
