@@ -5,10 +5,11 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 SEEDS ?= 100000
 DEMO_SECONDS ?= 20
+TORTURE_SECONDS ?= 60
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
-.PHONY: all bench demo test asan tsan sim fuzz style install clean help
+.PHONY: all bench demo test asan tsan sim torture fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
@@ -38,6 +39,12 @@ tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
 sim: build-test/build.ninja ## run the simulator over SEEDS seeds
 	ninja -C build-test tests/sim/sim
 	build-test/tests/sim/sim --seeds $(SEEDS) --jobs $$(nproc)
+
+torture: build-test/build.ninja ## kill and pause relays for TORTURE_SECONDS on each database
+	ninja -C build-test
+	TORTURE_SECONDS=$(TORTURE_SECONDS) CK_DEFAULT_TIMEOUT=$$(( $(TORTURE_SECONDS) + 280 )) \
+		tools/run-tests build-test --timeout-multiplier 0 --num-processes 1 --verbose \
+		torture-sqlite torture-postgres torture-mysql
 
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
 	ninja -C build-fuzz fuzzers

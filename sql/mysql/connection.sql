@@ -10,12 +10,20 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_S
 
 -- name: session_limit
 -- Statements that the client gave up must end on the server too. The two name it differently,
--- count differently, and MySQL limits only reading.
-SET SESSION /*M! max_statement_time = {=statement_seconds} */ /*!80000 max_execution_time = {=statement_seconds}000 */
+-- count differently, and MySQL limits only reading. A process that is frozen inside a transaction
+-- must not keep its locks, on leases for one; MySQL has no such limit.
+SET SESSION /*M! max_statement_time = {=statement_seconds}, idle_transaction_timeout = 10 */ /*!80000 max_execution_time = {=statement_seconds}000 */
 
 -- name: session_isolation
 -- A lock of REPEATABLE READ also covers the gap behind the last row: it would block producers.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
+
+-- name: idle_unlimited
+-- While the caller of a push reads from a slow pipe.
+SET @outbox_idle = 0 /*M! , SESSION idle_transaction_timeout = 0 */
+
+-- name: idle_limited
+SET @outbox_idle = 10 /*M! , SESSION idle_transaction_timeout = 10 */
 
 -- name: begin_write
 START TRANSACTION
@@ -39,6 +47,9 @@ SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(
 -- What the promises rest on. binlog_format exists on both; log_bin says whether it matters.
 SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.read_only, @@GLOBAL.auto_increment_increment,
        @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.innodb_read_only
+
+-- name: durability
+SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog
 
 -- name: lock_setup
 SELECT GET_LOCK(CONCAT('outbox setup ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32)), :seconds)

@@ -29,7 +29,7 @@ INSERT IGNORE INTO {meta} (name, value) VALUES ('schema_version', 0), ('partitio
 -- MariaDB's JSON_VALID refuses documents nested deeper than 32 levels, MySQL's than 100.
 CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  {?+string_id}{id} VARCHAR(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL DEFAULT (UUID()) CHECK (CHAR_LENGTH({id}) = 36),{/}
+  {?+string_id}{id} VARCHAR(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL DEFAULT (UUID()) CHECK ({id} REGEXP '^[0-9a-fA-F]{{8}(-[0-9a-fA-F]{{4}){{3}-[0-9a-fA-F]{{12}$'),{/}
   {!+string_id}{id} VARBINARY(16) NOT NULL DEFAULT (UNHEX(CONCAT(
     LPAD(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000), 12, '0'),
     '7', SUBSTR(MD5(UUID()), 1, 3), SUBSTR('89ab', 1 + FLOOR(RAND() * 4), 1), SUBSTR(MD5(UUID()), 5, 15)))) CHECK (OCTET_LENGTH({id}) = 16),{/}
@@ -123,7 +123,7 @@ CREATE TABLE IF NOT EXISTS {throughput} (
 -- For every language: CALL outbox_push('order', '1042', 'OrderPlaced', '{{"total": 9950}', NULL, NULL)
 -- in your own transaction. The last two are the headers and the target; NULL is the default.
 -- One statement without BEGIN and END needs no DELIMITER in the shell.
-CREATE PROCEDURE {name:push} (
+CREATE PROCEDURE {fn:push} (
   in_aggregate_type VARCHAR(255) CHARACTER SET utf8mb4, in_aggregate_id VARCHAR(255) CHARACTER SET utf8mb4,
   in_event_type VARCHAR(255) CHARACTER SET utf8mb4,
   {?+binary_payload}in_payload LONGBLOB,{/}{!+binary_payload}in_payload LONGTEXT CHARACTER SET utf8mb4,{/}
@@ -156,7 +156,7 @@ SELECT GROUP_CONCAT(LOWER(COLUMN_NAME) ORDER BY SEQ_IN_INDEX SEPARATOR ',')
 
 -- name: procedure_info
 SELECT 1 FROM information_schema.ROUTINES
- WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = :name AND ROUTINE_TYPE = 'PROCEDURE'
+ WHERE ROUTINE_SCHEMA = COALESCE(:schema, DATABASE()) AND ROUTINE_NAME = :name AND ROUTINE_TYPE = 'PROCEDURE'
 
 -- name: meta_get
 SELECT value FROM {meta} WHERE name = :name

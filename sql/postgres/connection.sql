@@ -40,3 +40,8 @@ SELECT pg_notify($1, $2)
 
 -- name: ping
 SELECT 1
+
+-- name: advise
+-- reset_val: of the user and the database, not what a transaction of ours has set.
+SELECT current_setting('fsync'), (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+       (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())

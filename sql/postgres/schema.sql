@@ -109,7 +109,8 @@ CREATE INDEX IF NOT EXISTS {name:finished} ON {outbox} ({target}, {status}, {pub
 
 -- name: functions
 -- A message from any language: SELECT outbox_push('order', '1042', 'OrderPlaced', '{{"total": 5}').
--- Names in it are bound now, whatever search_path the caller has.
+-- Names in it are bound now, whatever search_path the caller has. It returns the id without RETURNING,
+-- for which the caller would need the right to read.
 CREATE OR REPLACE FUNCTION {fn:push}(
   aggregate_type text, aggregate_id text, event_type text,
   {?+binary_payload}payload bytea,{/}{!+binary_payload}payload json,{/}
@@ -118,19 +119,20 @@ CREATE OR REPLACE FUNCTION {fn:push}(
   correlation_id text DEFAULT NULL, causation_id text DEFAULT NULL, delay interval DEFAULT NULL
 ) RETURNS uuid LANGUAGE sql
 BEGIN ATOMIC
-  INSERT INTO {outbox} ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {target}, {priority}, {available_at}
-    {?headers}, {headers}{/}
-    {?partition_key}, {partition_key}{/}
-    {?sequence_number}, {sequence_number}{/}
-    {?correlation_id}, {correlation_id}{/}
-    {?causation_id}, {causation_id}{/})
-  VALUES (coalesce($6, gen_random_uuid()){?+string_id}::text{/}, $1, $2, $3, $4, $8, $9, coalesce(clock_timestamp() + $13, 'epoch')
-    {?headers}, $5{/}
-    {?partition_key}, $7{/}
-    {?sequence_number}, $10{/}
-    {?correlation_id}, $11{/}
-    {?causation_id}, $12{/})
-  RETURNING {id}{?+string_id}::uuid{/};
+  WITH message AS MATERIALIZED (SELECT coalesce($6, gen_random_uuid()) AS id), stored AS (
+    INSERT INTO {outbox} ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {target}, {priority}, {available_at}
+      {?headers}, {headers}{/}
+      {?partition_key}, {partition_key}{/}
+      {?sequence_number}, {sequence_number}{/}
+      {?correlation_id}, {correlation_id}{/}
+      {?causation_id}, {causation_id}{/})
+    SELECT message.id{?+string_id}::text{/}, $1, $2, $3, $4, $8, $9, coalesce(clock_timestamp() + $13, 'epoch')
+      {?headers}, $5{/}
+      {?partition_key}, $7{/}
+      {?sequence_number}, $10{/}
+      {?correlation_id}, $11{/}
+      {?causation_id}, $12{/} FROM message)
+  SELECT message.id FROM message;
 END;
 
 -- name: notify_on

@@ -7,12 +7,12 @@
 -- name: tables
 -- seq is AUTOINCREMENT: without it SQLite hands out the number of a deleted row again.
 -- ordering_key is computed here for every writer, and stored: the partition's hash reads it often.
--- published_at of a dead row is when it died.
+-- published_at of a dead row is when it died. A text that is no UUID would stop the relay.
 -- There is no CHECK (json_valid(...)): in SQLite 3.40 such a table makes the whole
 -- database unreadable for every connection with trusted_schema = OFF.
 CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} INTEGER PRIMARY KEY AUTOINCREMENT,
-  {?+string_id}{id} TEXT NOT NULL COLLATE NOCASE CHECK (length({id}) = 36),{/}
+  {?+string_id}{id} TEXT NOT NULL COLLATE NOCASE CHECK ({id} GLOB '[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]-[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]-[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]-[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]-[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]'),{/}
   {!+string_id}{id} BLOB NOT NULL CHECK (length({id}) = 16),{/}
   {aggregate_type} TEXT NOT NULL CHECK (length({aggregate_type}) BETWEEN 1 AND 255),
   {aggregate_id} TEXT CHECK (length({aggregate_id}) <= 255),

@@ -125,7 +125,9 @@ static char plain_escape(char c)
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	const char *at = strchr(from, c);
 
-	return at ? to[at - from] : c;
+	if (at)
+		c = to[at - from];
+	return c;
 }
 
 size_t ob_json_decode(struct ob_str raw, char *out)

@@ -21,6 +21,15 @@ static const struct {
 #undef X
 };
 
+static const struct {
+	enum ob_column column;
+	const char *name;
+} sources[] = {
+#define X(column, name) { OB_COL_##column, name },
+	OB_SOURCE_MAP(X)
+#undef X
+};
+
 bool ob_ident_valid(const char *name, size_t size)
 {
 	if (size == 0 || size > OB_IDENT_MAX)
@@ -54,24 +63,42 @@ void ob_layout_default(struct ob_layout *layout)
 		(void)snprintf(layout->column[c], OB_IDENT_SIZE, "%s", columns[c].name);
 }
 
-int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_err *err)
+/* "name" or "schema.name": where the table's part starts in *ret_base. */
+static int split_name(const char *name, const char **ret_base, struct ob_err *err)
 {
 	const char *dot = strchr(name, '.');
 	const char *base = dot ? dot + 1 : name;
-	/* The longest suffix of a companion table or an index; a cut name might meet another. */
-	const int longest = OB_IDENT_MAX - (int)sizeof("_uniq_aggregate_sequence") + 1;
 
 	if (dot && !ob_ident_valid(name, (size_t)(dot - name)))
 		return bad_name("schema", name, err);
 	if (!ob_ident_valid(base, strlen(base)))
 		return bad_name("table", name, err);
+	*ret_base = base;
+	return 0;
+}
+
+static void keep_schema(char schema[OB_IDENT_SIZE], const char *name, const char *base)
+{
+	(void)snprintf(schema, OB_IDENT_SIZE, "%.*s", base > name ? (int)(base - name - 1) : 0,
+		       name);
+}
+
+int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_err *err)
+{
+	const char *base;
+	/* The longest suffix of a companion table or an index; a cut name might meet another. */
+	const int longest = OB_IDENT_MAX - (int)sizeof("_uniq_aggregate_sequence") + 1;
+
+	int r = split_name(name, &base, err);
+	if (r < 0)
+		return r;
 	if (strlen(base) > (size_t)longest)
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 				  "table '%s' is too long: use at most %d characters, so that the "
 				  "names made from it fit",
 				  base, longest);
 
-	(void)snprintf(layout->schema, OB_IDENT_SIZE, "%.*s", dot ? (int)(dot - name) : 0, name);
+	keep_schema(layout->schema, name, base);
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {
 		int n = snprintf(layout->table[t], OB_IDENT_SIZE, "%s%s%s", base,
 				 t == OB_TABLE_outbox ? "" : "_",
@@ -107,6 +134,71 @@ int ob_layout_set_column(struct ob_layout *layout, const char *column, const cha
 	return 0;
 }
 
+int ob_layout_set_source(struct ob_layout *layout, const char *name, struct ob_err *err)
+{
+	struct ob_source *source = &layout->source;
+	const char *base;
+	int r = split_name(name, &base, err);
+
+	if (r < 0)
+		return r;
+	*source = (struct ob_source){ 0 };
+	keep_schema(source->schema, name, base);
+	(void)snprintf(source->table, OB_IDENT_SIZE, "%s", base);
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		(void)snprintf(source->column[sources[i].column], OB_IDENT_SIZE, "%s",
+			       sources[i].name);
+	return 0;
+}
+
+int ob_layout_set_source_column(struct ob_layout *layout, const char *column, const char *name,
+				struct ob_err *err)
+{
+	size_t i = 0, count = sizeof(sources) / sizeof(sources[0]);
+
+	while (i < count && strcmp(columns[sources[i].column].name, column) != 0)
+		i++;
+	if (i == count)
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "column '%.80s' is not one that is copied", column);
+	if (!name && sources[i].name[0])
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "column '%s' must be copied: give its name", column);
+	if (name && !ob_ident_valid(name, strlen(name)))
+		return bad_name("column", name, err);
+	(void)snprintf(layout->source.column[sources[i].column], OB_IDENT_SIZE, "%s",
+		       name ? name : "");
+	return 0;
+}
+
+static int check_source(const struct ob_layout *layout, struct ob_err *err)
+{
+	const struct ob_source *source = &layout->source;
+
+	for (int t = 0; t < OB_TABLE_COUNT; t++) {
+		if (strcasecmp(source->table, layout->table[t]) == 0 &&
+		    strcasecmp(source->schema, layout->schema) == 0)
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+					  "table '%s' is yours and one of ours: call ours "
+					  "otherwise, for example 'table: %.30s_relay'",
+					  source->table, source->table);
+	}
+	/* A trigger looks for names where it is, not where we are. */
+	if (source->schema[0] && !layout->schema[0])
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "table '%s.%s' names its schema: name that of our table "
+				  "too, for example 'table: %s.%s'",
+				  source->schema, source->table, source->schema,
+				  layout->table[OB_TABLE_outbox]);
+	for (int c = 0; c < OB_COL_COUNT; c++) {
+		if (source->column[c][0] && !layout->column[c][0])
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+					  "column '%s' cannot be copied: it is switched off",
+					  columns[c].name);
+	}
+	return 0;
+}
+
 int ob_layout_check(const struct ob_layout *layout, struct ob_err *err)
 {
 	for (int a = 0; a < OB_COL_COUNT; a++) {
@@ -120,5 +212,5 @@ int ob_layout_check(const struct ob_layout *layout, struct ob_err *err)
 						  layout->column[a]);
 		}
 	}
-	return 0;
+	return layout->source.table[0] ? check_source(layout, err) : 0;
 }

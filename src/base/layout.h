@@ -61,6 +61,30 @@ enum ob_table {
 		OB_TABLE_COUNT
 };
 
+/*
+ * Column of an existing table that is copied, and its name there: Debezium's, or "" where it is
+ * copied only when a name is given. Those with a name must be there.
+ */
+#define OB_SOURCE_MAP(X) \
+	X(id, "id") \
+	X(aggregate_type, "aggregatetype") \
+	X(aggregate_id, "aggregateid") \
+	X(event_type, "type") \
+	X(payload, "payload") \
+	X(headers, "") \
+	X(occurred_at, "") \
+	X(partition_key, "") \
+	X(correlation_id, "") \
+	X(causation_id, "") \
+	X(revision, "")
+
+/* A table of the application's, whose new rows a trigger copies into the outbox. */
+struct ob_source {
+	char schema[OB_IDENT_SIZE];               /* "": the connection's own */
+	char table[OB_IDENT_SIZE];                /* "": there is no such table */
+	char column[OB_COL_COUNT][OB_IDENT_SIZE]; /* by our columns; "": not copied */
+};
+
 /* Plain data, filled only by the functions below, so every name in it is safe to quote. */
 struct ob_layout {
 	char schema[OB_IDENT_SIZE]; /* "": the connection's own */
@@ -68,6 +92,7 @@ struct ob_layout {
 	char column[OB_COL_COUNT][OB_IDENT_SIZE]; /* "": switched off */
 	bool string_id;                           /* the id column holds canonical text */
 	bool binary_payload;                      /* the payload column holds bytes */
+	struct ob_source source;
 };
 
 /* The names that `outbox setup` makes. */
@@ -80,7 +105,12 @@ int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_er
 /* Rename one column; `name` NULL switches an optional one off. */
 int ob_layout_set_column(struct ob_layout *layout, const char *column, const char *name,
 			 struct ob_err *err);
-/* No two columns may share a name. */
+/* Copy from this table, "name" or "schema.name", with Debezium's column names. */
+int ob_layout_set_source(struct ob_layout *layout, const char *name, struct ob_err *err);
+/* One of OB_SOURCE_MAP is called so there; `name` NULL: an optional one is not copied. */
+int ob_layout_set_source_column(struct ob_layout *layout, const char *column, const char *name,
+				struct ob_err *err);
+/* No two columns may share a name; what is copied has a place, and is not copied onto itself. */
 int ob_layout_check(const struct ob_layout *layout, struct ob_err *err);
 /* The column of that name of ours, or -1. */
 int ob_column_find(const char *name, size_t size);

@@ -26,11 +26,11 @@ static void add_quoted(struct expansion *x, const char *name, const char *suffix
 	ob_buf_addc(x->out, x->quote);
 }
 
-static void add_schema(struct expansion *x)
+static void add_schema(struct expansion *x, const char *schema)
 {
-	if (!x->layout->schema[0])
+	if (!schema[0])
 		return;
-	add_quoted(x, x->layout->schema, "");
+	add_quoted(x, schema, "");
 	ob_buf_addc(x->out, '.');
 }
 
@@ -45,7 +45,7 @@ static bool add_table(struct expansion *x, struct ob_str name)
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {
 		if (!is(name, names[t]))
 			continue;
-		add_schema(x);
+		add_schema(x, x->layout->schema);
 		add_quoted(x, x->layout->table[t], "");
 		return true;
 	}
@@ -95,6 +95,50 @@ static bool add_name(struct expansion *x, struct ob_str suffix)
 	return true;
 }
 
+/* What stands behind `prefix`, if the tag begins with it and has more. */
+static bool behind(struct ob_str tag, const char *prefix, struct ob_str *ret_rest)
+{
+	size_t n = strlen(prefix);
+
+	if (tag.n <= n || memcmp(tag.p, prefix, n) != 0)
+		return false;
+	*ret_rest = (struct ob_str){ tag.p + n, tag.n - n };
+	return true;
+}
+
+/* The name of a column, ours or (source:) that of the table that is copied; NULL: unknown. */
+static const char *name_of(const struct ob_layout *layout, struct ob_str tag)
+{
+	struct ob_str rest;
+	bool source = behind(tag, "source:", &rest);
+	int c = source ? ob_column_find(rest.p, rest.n) : ob_column_find(tag.p, tag.n);
+
+	if (c < 0)
+		return NULL;
+	return source ? layout->source.column[c] : layout->column[c];
+}
+
+static bool add_source(struct expansion *x, struct ob_str tag)
+{
+	const struct ob_source *source = &x->layout->source;
+	struct ob_str rest;
+
+	if (is(tag, "source")) {
+		add_schema(x, source->schema);
+		add_quoted(x, source->table, "");
+		return true;
+	}
+	if (behind(tag, "at_source:", &rest)) {
+		add_schema(x, source->schema);
+		return add_name(x, rest);
+	}
+	const char *name = behind(tag, "source:", &rest) ? name_of(x->layout, tag) : NULL;
+	if (!name || !name[0])
+		return false;
+	add_quoted(x, name, "");
+	return true;
+}
+
 /* {?column}, {!column}, {?+flag}, {!+flag}: begin a section. */
 static bool begin_section(struct expansion *x, bool when, struct ob_str name)
 {
@@ -107,10 +151,10 @@ static bool begin_section(struct expansion *x, bool when, struct ob_str name)
 	} else if (is(name, "+binary_payload")) {
 		on = x->layout->binary_payload;
 	} else {
-		int c = ob_column_find(name.p, name.n);
-		if (c < 0)
+		const char *column = name_of(x->layout, name);
+		if (!column)
 			return false;
-		on = x->layout->column[c][0] != '\0';
+		on = column[0] != '\0';
 	}
 	x->in_section = true;
 	x->skipping = on != when;
@@ -139,17 +183,17 @@ static bool expand_tag(struct expansion *x, struct ob_str tag)
 		return true;
 	if (tag.p[0] == '=')
 		return add_number(x, rest);
-	if (tag.n > 5 && memcmp(tag.p, "name:", 5) == 0)
-		return add_name(x, (struct ob_str){ tag.p + 5, tag.n - 5 });
+	if (behind(tag, "name:", &rest))
+		return add_name(x, rest);
 	if (is(tag, "bare")) {
 		add_quoted(x, x->layout->table[OB_TABLE_outbox], "");
 		return true;
 	}
-	if (tag.n > 3 && memcmp(tag.p, "fn:", 3) == 0) {
-		add_schema(x);
-		return add_name(x, (struct ob_str){ tag.p + 3, tag.n - 3 });
+	if (behind(tag, "fn:", &rest)) {
+		add_schema(x, x->layout->schema);
+		return add_name(x, rest);
 	}
-	return add_table(x, tag) || add_column(x, tag);
+	return add_table(x, tag) || add_column(x, tag) || add_source(x, tag);
 }
 
 int ob_sqltmpl_expand(struct ob_buf *out, const char *tmpl, const struct ob_layout *layout,

@@ -10,6 +10,9 @@
  *   {name:ready}             the outbox table's bare name with _ready, quoted: for indexes
  *   {bare}                   ... without anything behind it
  *   {fn:push}                ... with its schema before it: for functions
+ *   {source}                 the table that is copied from, quoted, with its schema
+ *   {source:headers}         the column that is copied into ours; {?source:headers}..{/} as above
+ *   {at_source:copy}         {name:copy} with the schema of that table before it
  *   {=partition_count}       a number given by the caller
  *   {?+string_id}..{/}       ... only when the layout flag (string_id, binary_payload) is set;
  *                            {!+string_id}..{/} when it is not

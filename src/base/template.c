@@ -176,18 +176,24 @@ static bool write_value(const struct field *field, const struct ob_message *m,
 	return field->kind != POSITIVE || number > 0;
 }
 
-static bool field_value(const struct field *field, const struct ob_message *m,
-			struct ob_arena *arena, struct ob_str *ret)
+static bool written_value(const struct field *field, const struct ob_message *m,
+			  struct ob_arena *arena, struct ob_str *ret)
 {
 	char text[WRITTEN_MAX];
 
 	*ret = OB_STR_NULL;
+	return !write_value(field, m, text) || ob_arena_copy(arena, ob_str(text), ret);
+}
+
+static bool field_value(const struct field *field, const struct ob_message *m,
+			struct ob_arena *arena, struct ob_str *ret)
+{
 	if (field->kind == TEXT)
 		*ret = *(const struct ob_str *)((const char *)m + field->offset);
 	else if (field->kind == PARTITION_KEY)
 		*ret = partition_key(m);
-	else if (write_value(field, m, text))
-		return ob_arena_copy(arena, ob_str(text), ret);
+	else
+		return written_value(field, m, arena, ret);
 	return true;
 }
 
@@ -206,8 +212,8 @@ static bool part_value(const struct ob_template_part *part, const struct ob_temp
 	return true;
 }
 
-bool ob_template_fill(const struct ob_template *template, const struct ob_template_input *input,
-		      struct ob_arena *arena, struct ob_str *ret, struct ob_str *ret_missing)
+static bool join(const struct ob_template *template, const struct ob_template_input *input,
+		 struct ob_arena *arena, struct ob_str *ret, struct ob_str *ret_missing)
 {
 	struct ob_str values[OB_TEMPLATE_PARTS];
 	size_t size = 0;
@@ -222,11 +228,6 @@ bool ob_template_fill(const struct ob_template *template, const struct ob_templa
 		}
 		size += values[i].n;
 	}
-	/* The usual template is one field: nothing to copy then. */
-	if (template->count <= 1) {
-		*ret = template->count ? values[0] : OB_STR("");
-		return true;
-	}
 	char *out = ob_arena_alloc(arena, size + 1);
 	if (!out)
 		return false;
@@ -236,4 +237,14 @@ bool ob_template_fill(const struct ob_template *template, const struct ob_templa
 		out += values[i].n;
 	}
 	return true;
+}
+
+bool ob_template_fill(const struct ob_template *template, const struct ob_template_input *input,
+		      struct ob_arena *arena, struct ob_str *ret, struct ob_str *ret_missing)
+{
+	if (template->count != 1)
+		return join(template, input, arena, ret, ret_missing);
+	/* The usual template is one field: nothing to copy then. */
+	*ret_missing = template->parts[0].text;
+	return part_value(&template->parts[0], input, arena, ret);
 }

@@ -56,6 +56,17 @@ static int print_ids(const struct ob_cli *cli, const struct ob_buf *ids)
 	return r;
 }
 
+/* A producer may have no right to look at what the relay needs: that is not asked for here. */
+static int open_session(struct ob_session *session, const struct ob_cli *cli)
+{
+	struct ob_err err = OB_ERR_INIT;
+	int r = ob_session_connect(session, cli);
+
+	if (!r && ob_store_check(session->store, &err) < 0 && err.status != OUTBOX_ESTORE)
+		r = ob_cli_fail("%s", err.msg);
+	return r;
+}
+
 static int push_stdin(const struct ob_cli *cli)
 {
 	struct ob_buf ids = OB_BUF_INIT(IDS_MAX);
@@ -64,7 +75,7 @@ static int push_stdin(const struct ob_cli *cli)
 
 	if (isatty(STDIN_FILENO))
 		(void)fputs("outbox: reading one JSON object a line; Ctrl-D ends\n", stderr);
-	int r = ob_session_open(&session, cli);
+	int r = open_session(&session, cli);
 	if (!r)
 		r = ob_push_lines(session.store, STDIN_FILENO, "stdin", cli->json ? &ids : NULL,
 				  &count);
@@ -128,7 +139,7 @@ static int store_one(const struct ob_cli *cli, const struct outbox_message *mess
 	struct outbox_id id;
 	size_t index = 0;
 
-	int r = ob_session_open(&session, cli);
+	int r = open_session(&session, cli);
 	if (!r) {
 		int s = ob_store_tx_begin(session.store, &err);
 		if (s == 0)

@@ -10,7 +10,7 @@
 enum { PARTITIONS_DEFAULT = 16 };
 
 struct setup_args {
-	bool print;
+	bool print, grants;
 	int64_t partitions;
 };
 
@@ -27,7 +27,7 @@ static uint32_t partition_count(const struct ob_session *session, const struct s
 	return PARTITIONS_DEFAULT;
 }
 
-static int print_sql(const struct ob_session *session, const struct ob_setup *setup)
+static int print_sql(const struct ob_session *session, const struct ob_setup *setup, bool grants)
 {
 	const struct ob_store_conf *conf = &session->entry->conf;
 	const struct ob_store_backend *backend;
@@ -35,7 +35,9 @@ static int print_sql(const struct ob_session *session, const struct ob_setup *se
 	struct ob_err err = OB_ERR_INIT;
 	int r = ob_store_find(conf->url, &backend, &err);
 
-	if (r == 0)
+	if (r == 0 && grants)
+		r = ob_store_grants_sql(backend->ops, conf->layout, &sql, &err);
+	else if (r == 0)
 		r = ob_store_setup_sql(backend->ops, conf->layout, setup, &sql, &err);
 	if (r < 0)
 		r = ob_cli_fail("%s", err.msg);
@@ -84,15 +86,22 @@ static int do_setup(const struct ob_cli *cli, struct ob_session *session,
 static int setup_run(struct ob_cli *cli, const void *opts)
 {
 	const struct setup_args *args = opts;
+	bool print = args->print || args->grants;
 	struct ob_session session;
 	int r;
 
-	if (args->print && cli->json)
-		return ob_cli_usage(cli, "--print prints SQL: --json has no meaning with it");
-	r = args->print ? ob_session_load(&session, cli) : ob_session_connect(&session, cli);
+	if (print && cli->json)
+		return ob_cli_usage(cli, "--%s prints SQL: --json has no meaning with it",
+				    args->print ? "print" : "grants");
+	if (args->print && args->grants)
+		return ob_cli_usage(cli,
+				    "--print prints the tables, --grants the roles: give one "
+				    "of them");
+	r = print ? ob_session_load(&session, cli) : ob_session_connect(&session, cli);
 	if (!r) {
 		struct ob_setup setup = { .partition_count = partition_count(&session, args) };
-		r = args->print ? print_sql(&session, &setup) : do_setup(cli, &session, &setup);
+		r = print ? print_sql(&session, &setup, args->grants)
+			  : do_setup(cli, &session, &setup);
 	}
 	ob_session_done(&session);
 	return r;
@@ -104,6 +113,13 @@ static const struct ob_cmd_opt options[] = {
 		.type = OB_CMD_FLAG,
 		.offset = offsetof(struct setup_args, print),
 		.help = "Print the SQL instead of running it; connects to nothing.",
+	},
+	{
+		.name = "grants",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct setup_args, grants),
+		.help = "Print the SQL that makes a role for producers and one for the relay, with "
+			"the rights they need and no more; connects to nothing.",
 	},
 	{
 		.name = "partitions",
@@ -122,6 +138,7 @@ static const char *const examples[] = {
 	"outbox setup",
 	"outbox setup --store sqlite:shop.db",
 	"outbox setup --print > migration.sql",
+	"outbox setup --grants > roles.sql",
 	NULL,
 };
 
@@ -132,7 +149,9 @@ const struct ob_cmd ob_cmd_setup = {
 	.summary = "create or upgrade the tables",
 	.description =
 		"Creates the tables that are missing or upgrades older ones, in one "
-		"transaction, and says what it did. Running it again changes nothing. An "
+		"transaction (on MySQL and MariaDB in steps that the next run finishes if they "
+		"were "
+		"interrupted), and says what it did. Running it again changes nothing. An "
 		"outbox that exists keeps its number of partitions. Tables of a newer "
 		"version are left alone.",
 	.examples = examples,

@@ -2,8 +2,8 @@
 /* Appends to one buffer and prints it whole, so that a failure prints nothing half. */
 #include "cli/jout.h"
 
-#include "base/json.h"
 #include "base/base64.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/when.h"
 

@@ -29,10 +29,12 @@ static bool same_layout(const struct ob_layout *a, const struct ob_layout *b)
 			return false;
 	}
 	for (size_t i = 0; i < OB_COL_COUNT; i++) {
-		if (!same_text(a->column[i], b->column[i]))
+		if (!same_text(a->column[i], b->column[i]) ||
+		    !same_text(a->source.column[i], b->source.column[i]))
 			return false;
 	}
-	return true;
+	return same_text(a->source.schema, b->source.schema) &&
+	       same_text(a->source.table, b->source.table);
 }
 
 static bool same_ends(const struct ob_config_relay *a, const struct ob_config_relay *b)

@@ -38,6 +38,14 @@ static const struct {
 #undef X
 };
 
+static const struct {
+	const char *name, *there;
+} sources[] = {
+#define X(name, there) { #name, there },
+	OB_SOURCE_MAP(X)
+#undef X
+};
+
 /* A '|' would end the cell. */
 static void add_cell(struct ob_buf *out, const char *text)
 {
@@ -163,6 +171,20 @@ static void add_columns(struct ob_buf *out, const struct ob_section *section)
 			    columns[i].optional ? "yes" : "no");
 }
 
+static void add_debezium(struct ob_buf *out, const struct ob_section *section)
+{
+	ob_buf_addf(out, "\n### `%s` of the layout\n\n%s\n", section->name, section->help);
+	add_table(out, section->opts);
+	ob_buf_adds(out,
+		    "\n```yaml\nlayout:\n  table: outbox_relay\n  debezium:\n"
+		    "    table: outbox\n    columns: { occurred_at: timestamp }\n```\n"
+		    "\n| column | copied from |\n|---|---|\n");
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		ob_buf_addf(out, sources[i].there[0] ? "| `%s` | `%s` |\n" : "| `%s` | |\n",
+			    sources[i].name, sources[i].there);
+	ob_buf_adds(out, "\nColumns without a name here are copied when `columns` gives one.\n");
+}
+
 void ob_config_reference(struct ob_buf *out)
 {
 	ob_buf_adds(out, intro);
@@ -176,7 +198,11 @@ void ob_config_reference(struct ob_buf *out)
 			add_relays(out);
 		else
 			add_table(out, s->opts);
-		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++)
-			add_columns(out, sub);
+		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++) {
+			if (sub->read == ob_read_debezium)
+				add_debezium(out, sub);
+			else
+				add_columns(out, sub);
+		}
 	}
 }

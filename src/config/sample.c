@@ -198,8 +198,10 @@ static void add_relay(struct ob_buf *out)
 static void add_plain(struct ob_buf *out, const struct ob_section *section)
 {
 	add_options(out, (struct place){ section->name, 2, false }, section->opts);
-	for (const struct ob_section *s = section->sections; s && s->name; s++)
-		add_heading(out, 2, s);
+	for (const struct ob_section *s = section->sections; s && s->name; s++) {
+		if (!s->opts) /* what must be filled in is for those who look for it */
+			add_heading(out, 2, s);
+	}
 }
 
 void ob_config_sample(struct ob_buf *out)

@@ -36,6 +36,11 @@ struct ob_layout_draft {
 	struct ob_layout *layout; /* the columns go there directly */
 };
 
+struct ob_source_draft {
+	char *table;
+	struct ob_layout *layout;
+};
+
 /* The whole file, into a struct ob_config. */
 extern const struct ob_section ob_config_section;
 /* One entry of relays:, into a struct ob_relay_draft. */
@@ -55,7 +60,9 @@ ob_section_read_fn ob_read_stores;
 ob_section_read_fn ob_read_sinks;
 ob_section_read_fn ob_read_relays;
 ob_section_read_fn ob_read_layout;
-ob_section_read_fn ob_read_columns; /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_columns;        /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_debezium;       /* base: struct ob_layout_draft */
+ob_section_read_fn ob_read_source_columns; /* base: struct ob_source_draft */
 
 /* The readers of a relay's; base: struct ob_relay_draft. */
 ob_section_read_fn ob_read_route;

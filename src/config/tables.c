@@ -99,11 +99,39 @@ const struct ob_opt ob_layout_opts[] = {
 	OB_OPT_END,
 };
 
+static const struct ob_opt source_opts[] = {
+	{
+		.name = "table",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct ob_source_draft, table),
+		.flags = OB_OPT_REQUIRED,
+		.help = "Your own table, name or schema.name.",
+	},
+	OB_OPT_END,
+};
+
+static const struct ob_section source_sections[] = {
+	{
+		.name = "columns",
+		.read = ob_read_source_columns,
+		.help = "Our column names and those of your table.",
+	},
+	OB_SECTION_END,
+};
+
 static const struct ob_section layout_sections[] = {
 	{
 		.name = "columns",
 		.read = ob_read_columns,
 		.help = "Our column names and yours; ~ switches an optional one off.",
+	},
+	{
+		.name = "debezium",
+		.opts = source_opts,
+		.sections = source_sections,
+		.read = ob_read_debezium,
+		.help = "A table of yours with Debezium's columns: setup makes a trigger that "
+			"copies each new row into the outbox.",
 	},
 	OB_SECTION_END,
 };

@@ -228,6 +228,24 @@ static int run_insert(struct ob_mysql_driver *driver, MYSQL_STMT *stmt, unsigned
 	return r;
 }
 
+static bool mysql_in_transaction(void *self)
+{
+	const struct ob_mysql_driver *driver = self;
+	static const char ask[] = "DO 0";
+	unsigned status = SERVER_STATUS_AUTOCOMMIT;
+
+	/*
+	 * An error, a deadlock for one, may have ended the transaction, but its packet does not
+	 * tell: the status is that of before. The answer to any statement does; of a ping's it is
+	 * not read.
+	 */
+	if (mysql_errno(driver->db) != 0)
+		(void)mysql_real_query(driver->db, ask, sizeof(ask) - 1);
+	(void)mariadb_get_infov(driver->db, MARIADB_CONNECTION_SERVER_STATUS, &status);
+	/* Without autocommit the insert itself begins one. */
+	return (status & SERVER_STATUS_IN_TRANS) || !(status & SERVER_STATUS_AUTOCOMMIT);
+}
+
 static int insert_chunk(struct ob_mysql_driver *driver, const struct ob_mysql_chunk *chunk,
 			unsigned shape, struct outbox_error *err)
 {
@@ -239,7 +257,9 @@ static int insert_chunk(struct ob_mysql_driver *driver, const struct ob_mysql_ch
 		return r;
 	if (run_insert(driver, stmt, shape, chunk, &failure) == 0)
 		return 0;
-	return ob_mysql_fail(driver, chunk, &failure, err);
+	r = ob_mysql_fail(driver, chunk, &failure, err);
+	(void)mysql_in_transaction(driver); /* so that the caller, too, reads a true status */
+	return r;
 }
 
 /* ---- several statements ---------------------------------------------- */
@@ -266,16 +286,6 @@ static int run(struct ob_mysql_driver *driver, const char *sql, struct outbox_er
 		return 0;
 	struct ob_mysql_failure f = ob_mysql_db_failure(driver->db, sql);
 	return ob_mysql_fail(driver, NULL, &f, err);
-}
-
-static bool mysql_in_transaction(void *self)
-{
-	const struct ob_mysql_driver *driver = self;
-	unsigned status = SERVER_STATUS_AUTOCOMMIT;
-
-	(void)mariadb_get_infov(driver->db, MARIADB_CONNECTION_SERVER_STATUS, &status);
-	/* Without autocommit the insert itself begins one. */
-	return (status & SERVER_STATUS_IN_TRANS) || !(status & SERVER_STATUS_AUTOCOMMIT);
 }
 
 /* Take back what the call did so far. */

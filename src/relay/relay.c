@@ -114,6 +114,25 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 	return ob_worker_new(&worker, &slot->worker, err);
 }
 
+/* Said once, at the start; not to be able to ask is no reason not to start. */
+static void advise(struct ob_relay *relay)
+{
+	struct ob_buf lines = OB_BUF_INIT(1 << 16);
+	struct ob_err ignored = OB_ERR_INIT;
+	char *rest, *line;
+
+	if (!relay->conf.log || ob_store_advise(relay->store, &lines, &ignored) < 0 || !lines.len) {
+		ob_buf_done(&lines);
+		return;
+	}
+	char *text = ob_buf_take(&lines);
+	for (line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+	     line = strtok_r(NULL, "\n", &rest))
+		ob_log(relay->conf.log, OB_LOG_WARN, "the database weakens a promise",
+		       OB_KV("relay", relay->conf.relay->name), OB_KV("advice", line));
+	free(text);
+}
+
 static int make_all(struct ob_relay *relay, struct ob_err *err)
 {
 	const struct ob_config_relay *conf = relay->conf.relay;
@@ -128,6 +147,7 @@ static int make_all(struct ob_relay *relay, struct ob_err *err)
 		r = ob_store_check(relay->store, err);
 	if (r < 0)
 		return r;
+	advise(relay);
 	relay->slots = calloc(count, sizeof(*relay->slots));
 	if (!relay->slots)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating %u workers", count);

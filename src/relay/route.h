@@ -26,6 +26,7 @@ struct ob_route_way {
 	enum ob_envelope envelope;
 	bool reads_headers; /* the stored headers are needed one by one */
 	bool sets_headers;  /* it adds some */
+	bool plain;         /* a destination, and nothing else */
 };
 
 struct ob_route_rule {

@@ -20,12 +20,14 @@
 #define MY_MAP(X) \
 	X(now, "reading the clock") \
 	X(server, "reading the server's settings") \
+	X(durability, "reading the server's settings") \
 	X(lock_setup, "waiting for another setup") \
 	X(unlock_setup, "ending the setup") \
 	X(table_info, "reading the schema") \
 	X(column_info, "reading the schema") \
 	X(index_info, "reading the schema") \
 	X(procedure_info, "reading the schema") \
+	X(copy_trigger, "reading the schema") \
 	X(meta_get, "reading the schema version") \
 	X(meta_lock, "reading the schema version") \
 	X(meta_set, "changing the schema") \
@@ -239,6 +241,17 @@ int my_index_columns(struct my_store *s, const char *suffix, char out[1024], str
 /* The schema's name for messages and lookups; NULL: the connection's own. */
 const char *my_schema(const struct my_store *s);
 
+/* ---- the table that is copied from, if the layout has one: mysql_source.c */
+
+/* Is it there, with columns that can be copied? */
+int my_source_look(struct my_store *s, struct ob_err *err);
+/*
+ * Make the trigger if it is not there. Without the right to make one a user does not see it
+ * either, so the start-up checks of a relay cannot ask for it.
+ */
+int my_source_attach(struct my_store *s, struct ob_err *err);
+int my_source_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err);
+
 /* ---- rows: mysql_row.c ----------------------------------------------- */
 
 /* A row that may be sent. */
@@ -349,7 +362,11 @@ int my_filter(struct my_store *s, const struct ob_filter *filter, bool pick,
 
 ob_store_setup_fn my_setup;
 ob_store_setup_sql_fn my_setup_sql;
+ob_store_grants_sql_fn my_grants_sql;
+/* Is a server that calls itself so ("10.11.6-MariaDB-...") new enough? */
+int my_check_version(const char *version, struct ob_err *err);
 ob_store_check_fn my_check;
+ob_store_advise_fn my_advise;
 ob_store_resize_fn my_resize;
 ob_store_tx_begin_fn my_tx_begin;
 ob_store_tx_push_fn my_tx_push;

@@ -298,7 +298,7 @@ static int check_indexes(struct my_store *s, struct ob_err *err)
 
 /* ---- the server ------------------------------------------------------ */
 
-static int check_version(const char *version, struct ob_err *err)
+int my_check_version(const char *version, struct ob_err *err)
 {
 	bool maria = strstr(version, "MariaDB") != NULL;
 	unsigned a = 0, b = 0, c = 0;
@@ -360,7 +360,7 @@ static int check_server(struct my_store *s, struct ob_err *err)
 	if (r < 0)
 		return r;
 	(void)snprintf(version, sizeof(version), "%.*s", (int)my_str(q, 0).n, my_str(q, 0).p);
-	r = check_version(version, err);
+	r = my_check_version(version, err);
 	return r < 0 ? r : check_settings(q, err);
 }
 
@@ -372,10 +372,15 @@ static int check_found(struct my_store *s, struct my_found *found, struct ob_err
 
 	(void)my_place(s, place);
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {
+		/* The server shows nobody a table that he has no right on. */
 		if (!found->table[t])
-			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
-					  "%s: table '%s' is missing; run `outbox setup`", place,
-					  s->base.layout->table[t]);
+			return ob_err_set(err, found->any ? OUTBOX_ESTORE : OUTBOX_ESCHEMA,
+					  OB_ERR_FATAL,
+					  "%s: table '%s' is missing; run `outbox setup`%s", place,
+					  s->base.layout->table[t],
+					  !found->any ? ""
+						      : ", or grant this user the rights that "
+							"`outbox setup --grants` prints");
 	}
 	if (found->version < OB_SCHEMA_VERSION)
 		return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,

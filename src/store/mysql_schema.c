@@ -96,6 +96,7 @@ static int add_procedure(struct my_store *s, struct ob_err *err)
 	if (r < 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "%s_push", s->base.layout->table[OB_TABLE_outbox]);
+	my_bind_text(q, "schema", my_schema(s));
 	my_bind_text(q, "name", name);
 	r = my_first(s, q, err);
 	if (r != 0)
@@ -141,6 +142,8 @@ static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, s
 		r = add_indexes(s, count, err);
 	if (r == 0)
 		r = add_procedure(s, err);
+	if (r == 0)
+		r = my_source_attach(s, err);
 	return r < 0 ? r : run_on(s, s->db, sql_mysql_version, count, err);
 }
 
@@ -153,6 +156,8 @@ static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setu
 
 	if (r == 0)
 		r = my_check_columns(s, &found, err);
+	if (r == 0)
+		r = my_source_look(s, err);
 	if (r < 0)
 		return r;
 	if (found.any && !found.table[OB_TABLE_meta])
@@ -190,13 +195,22 @@ int my_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 	static const char *const parts[] = {
 		sql_mysql_meta,          sql_mysql_meta_rows,        sql_mysql_outbox,
 		sql_mysql_workers_table, sql_mysql_partitions_table, sql_mysql_throughput_table,
-		sql_mysql_procedure,     sql_mysql_version
+		sql_mysql_procedure
 	};
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = expand(layout, parts[i], wish->partition_count, out, err);
-	return r;
+	if (r == 0)
+		r = my_source_sql(layout, out, err);
+	if (r == 0 && layout->source.table[0])
+		ob_buf_adds(out, ";\n");
+	return r < 0 ? r : expand(layout, sql_mysql_version, 0, out, err);
+}
+
+int my_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+{
+	return expand(layout, sql_mysql_grants, 0, out, err);
 }
 
 /* ---- resize ---------------------------------------------------------- */

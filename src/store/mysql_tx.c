@@ -122,6 +122,8 @@ int my_tx_begin(struct ob_store *store, struct ob_err *err)
 	if (r == 0)
 		r = my_ready(s, false, err);
 	if (r == 0)
+		r = my_exec(s, s->db, sql_mysql_idle_unlimited, "beginning a transaction", err);
+	if (r == 0)
 		r = my_exec(s, s->db, sql_mysql_begin_write, "beginning a transaction", err);
 	if (r == 0)
 		s->in_tx = true;
@@ -155,12 +157,18 @@ int my_tx_push(struct ob_store *store, const struct outbox_message *messages, si
 	return r < 0 ? take_over(s, &fault, ret_index, err) : 0;
 }
 
-int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
+/* For what follows on this connection the usual limit holds again. */
+static void limit_idle(struct my_store *s)
 {
-	struct my_store *s = (struct my_store *)store;
-	bool open = s->in_tx, lost = open && undone(s);
+	struct ob_err ignored;
 
-	s->in_tx = false;
+	if (s->db && !s->broken &&
+	    my_exec(s, s->db, sql_mysql_idle_limited, "ending a transaction", &ignored) < 0)
+		s->broken = true;
+}
+
+static int end_tx(struct my_store *s, bool open, bool lost, bool end_commit, struct ob_err *err)
+{
 	if (!end_commit) {
 		if (open)
 			rollback(s);
@@ -173,4 +181,16 @@ int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
 		return ob_writer_rolled_back(err);
 	}
 	return commit(s, 0, err);
+}
+
+int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	bool open = s->in_tx, lost = open && undone(s);
+
+	s->in_tx = false;
+	int r = end_tx(s, open, lost, end_commit, err);
+	if (open)
+		limit_idle(s);
+	return r;
 }

@@ -28,11 +28,13 @@
 	X(listen, "listening") \
 	X(notify, "listening") \
 	X(ping, "looking for news") \
+	X(advise, "reading the server's settings") \
 	X(setup_lock, "waiting for another setup") \
 	X(lock_table, "waiting for the table") \
 	X(object, "reading the schema") \
 	X(columns, "reading the schema") \
 	X(table_indexes, "reading the schema") \
+	X(copy_trigger, "reading the schema") \
 	X(meta_get, "reading the schema version") \
 	X(meta_set, "changing the schema") \
 	X(any_lease, "looking for leases") \
@@ -197,7 +199,11 @@ int pg_add_filter(struct pg_store *s, const struct ob_filter *filter, bool lock,
 
 ob_store_setup_fn pg_setup;
 ob_store_setup_sql_fn pg_setup_sql;
+ob_store_grants_sql_fn pg_grants_sql;
+/* Is that version (150004, "15.4") new enough? */
+int pg_check_version(int number, const char *text, struct ob_err *err);
 ob_store_check_fn pg_check;
+ob_store_advise_fn pg_advise;
 ob_store_resize_fn pg_resize;
 ob_store_tx_begin_fn pg_tx_begin;
 ob_store_tx_push_fn pg_tx_push;

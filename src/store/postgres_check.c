@@ -396,6 +396,8 @@ int pg_check(struct ob_store *store, struct ob_err *err)
 	r = pg_look(s, &found, err);
 	if (r == 0)
 		r = pg_check_found(s, &found, err);
+	if (r == 0)
+		r = pg_source_check(s, err);
 	r = pg_finish(s, r, err);
 	pg_clear(s);
 	return r;

@@ -206,6 +206,40 @@ static int poll_connection(struct pg_store *s, PGconn *conn, int64_t deadline_us
 	return 0;
 }
 
+/*
+ * What libpq itself refuses has no code, only its text, which is not translated since we never
+ * set a locale. Not known to it: as DOWN as any server that does not answer.
+ */
+static const struct {
+	const char *text;
+	enum ob_err_kind kind;
+	const char *advice;
+} refusals[] = {
+	{ "certificate verify failed", OB_ERR_FATAL,
+	  "the server's certificate is not signed by what sslrootcert holds" },
+	{ "does not match host name", OB_ERR_FATAL, "use the name of the certificate as host" },
+	{ "root certificate file", OB_ERR_FATAL, "correct sslrootcert in the url" },
+	{ "could not load root certificate", OB_ERR_FATAL, "correct sslrootcert in the url" },
+	{ "does not support SSL", OB_ERR_FATAL,
+	  "turn on ssl in the server, or ask for less with sslmode in the url" },
+	{ "session is read-only", OB_ERR_DOWN, "none of the hosts takes writes: name the primary" },
+	{ "server is in hot standby mode", OB_ERR_DOWN,
+	  "none of the hosts takes writes: name the primary" },
+};
+
+static int refused_by_libpq(struct ob_err *err)
+{
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (!err->native[0] && strstr(err->msg, refusals[i].text)) {
+			struct ob_err said = *err;
+
+			return ob_err_set(err, said.status, refusals[i].kind, "%s; %s", said.msg,
+					  refusals[i].advice);
+		}
+	}
+	return err->status;
+}
+
 static int refused(struct pg_store *s, PGconn *conn, struct ob_err *err)
 {
 	PGconn *kept = s->conn;
@@ -215,9 +249,9 @@ static int refused(struct pg_store *s, PGconn *conn, struct ob_err *err)
 				  "connecting: the server asks for a password; give one in the url "
 				  "or in ~/.pgpass");
 	s->conn = conn;
-	int r = pg_err(s, NULL, "connecting", err);
+	(void)pg_err(s, NULL, "connecting", err);
 	s->conn = kept;
-	return r;
+	return refused_by_libpq(err);
 }
 
 int pg_connect(struct pg_store *s, const char *url, PGconn **ret_conn, struct ob_err *err)
@@ -300,6 +334,15 @@ static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 	return s->path ? 0 : pg_oom("connecting", err);
 }
 
+int pg_check_version(int number, const char *text, struct ob_err *err)
+{
+	if (number >= OLDEST)
+		return 0;
+	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
+			  "PostgreSQL %s is too old: upgrade it to %d or newer", text,
+			  OLDEST / 10000);
+}
+
 static int greet(struct pg_store *s, struct ob_err *err)
 {
 	int r = pg_add(s, PG_hello, NULL, err);
@@ -315,10 +358,9 @@ static int greet(struct pg_store *s, struct ob_err *err)
 	s->pooled = pg_get_int(hello, 0, 1) != PQbackendPID(s->conn);
 	(void)snprintf(s->server, sizeof(s->server), "%.*s", (int)version.n, version.p);
 	(void)snprintf(s->database, sizeof(s->database), "%.*s", (int)database.n, database.p);
-	if (s->version < OLDEST)
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
-				  "PostgreSQL %s is too old: upgrade it to %d or newer", s->server,
-				  OLDEST / 10000);
+	r = pg_check_version(s->version, s->server, err);
+	if (r < 0)
+		return r;
 	if (!ob_str_eq(encoding, OB_STR("UTF8")))
 		return ob_err_set(
 			err, OUTBOX_ESTORE, OB_ERR_FATAL,

@@ -85,12 +85,14 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 	if (found.any && !found.table[OB_TABLE_meta].oid)
 		return pg_check_found(s, &found, err);
 	if (is_complete(s, &found))
-		return 0;
+		return pg_source_attach(s, err);
 	if (found.any && found.version < OB_SCHEMA_VERSION)
 		r = upgrade(s, &found, err);
 	if (r == 0)
 		r = pg_check_columns(s, &found, err);
-	return r < 0 ? r : make(s, found.any ? found.partition_count : wish->partition_count, err);
+	if (r == 0)
+		r = make(s, found.any ? found.partition_count : wish->partition_count, err);
+	return r < 0 ? r : pg_source_attach(s, err);
 }
 
 int pg_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setup_done *ret_done,
@@ -115,13 +117,20 @@ int pg_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 		 struct ob_err *err)
 {
 	static const char *const parts[] = { sql_postgres_print_begin, sql_postgres_tables,
-					     sql_postgres_indexes,     sql_postgres_functions,
-					     sql_postgres_notify_on,   sql_postgres_print_end };
+					     sql_postgres_indexes, sql_postgres_functions,
+					     sql_postgres_notify_on };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = pg_expand(layout, parts[i], wish->partition_count, out, err);
-	return r;
+	if (r == 0)
+		r = pg_source_sql(layout, out, err);
+	return r < 0 ? r : pg_expand(layout, sql_postgres_print_end, 0, out, err);
+}
+
+int pg_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+{
+	return pg_expand(layout, sql_postgres_grants, 0, out, err);
 }
 
 /* ---- resize ---------------------------------------------------------- */

@@ -373,6 +373,11 @@ static int sqlite_open(struct ob_store *store, struct ob_err *err)
 				  "table '%s.%s': SQLite has no schemas; write '%s'",
 				  store->layout->schema, store->layout->table[OB_TABLE_outbox],
 				  store->layout->table[OB_TABLE_outbox]);
+	if (store->layout->source.schema[0])
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "table '%s.%s': SQLite has no schemas; write '%s'",
+				  store->layout->source.schema, store->layout->source.table,
+				  store->layout->source.table);
 	/* A database that does not exist yet is made by setup, and missed by everything else. */
 	if (stat(path, &st) < 0 && errno == ENOENT)
 		return missing_file(s, path, true, err);
@@ -404,6 +409,7 @@ const struct ob_store_ops ob_store_sqlite = {
 	.close = sqlite_close,
 	.setup = lite_setup,
 	.setup_sql = lite_setup_sql,
+	.grants_sql = lite_grants_sql,
 	.check = lite_check,
 	.tx_begin = lite_tx_begin,
 	.tx_push = lite_tx_push,

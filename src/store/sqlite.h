@@ -29,6 +29,7 @@
 	X(data_version, "looking for news") \
 	X(object, "reading the schema") \
 	X(columns, "reading the schema") \
+	X(copy_table, "reading the schema") \
 	X(meta_get, "reading the schema version") \
 	X(meta_set, "changing the schema") \
 	X(any_lease, "looking for leases") \
@@ -185,6 +186,22 @@ void lite_rollback(struct lite_store *s);
 /* A number of the meta table; OUTBOX_ESCHEMA when it is not there. */
 int lite_meta(struct lite_store *s, const char *name, int64_t *ret_value, struct ob_err *err);
 
+/* One column as the database has it. */
+struct lite_column {
+	bool exists, generated;
+	char type[64];
+};
+
+int lite_column(struct lite_store *s, const char *table, const char *name, struct lite_column *ret,
+		struct ob_err *err);
+
+/* ---- the table that is copied from, if the layout has one: sqlite_source.c */
+
+/* Make the trigger if it is not there; inside a write transaction. */
+int lite_source_attach(struct lite_store *s, struct ob_err *err);
+int lite_source_check(struct lite_store *s, struct ob_err *err);
+int lite_source_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err);
+
 /* ---- shared by settle and operate: sqlite_settle.c ------------------- */
 
 /* A row as it is now, before it changes. */
@@ -244,6 +261,7 @@ int lite_data_version(struct lite_store *s, int64_t *ret_version, struct ob_err 
 
 ob_store_setup_fn lite_setup;
 ob_store_setup_sql_fn lite_setup_sql;
+ob_store_grants_sql_fn lite_grants_sql;
 ob_store_check_fn lite_check;
 ob_store_resize_fn lite_resize;
 ob_store_tx_begin_fn lite_tx_begin;

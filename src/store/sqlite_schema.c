@@ -104,19 +104,13 @@ static int look(struct lite_store *s, struct found *found, struct ob_err *err)
 	return 0;
 }
 
-/* One column as the database has it. */
-struct column {
-	bool exists, generated;
-	char type[16];
-};
-
-static int read_column(struct lite_store *s, const char *table, const char *name,
-		       struct column *ret, struct ob_err *err)
+int lite_column(struct lite_store *s, const char *table, const char *name, struct lite_column *ret,
+		struct ob_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r = lite_prepare(s, LITE_columns, &stmt, err);
 
-	*ret = (struct column){ 0 };
+	*ret = (struct lite_column){ 0 };
 	if (r < 0)
 		return r;
 	lite_bind_text(stmt, ":table", table);
@@ -134,9 +128,9 @@ static int read_column(struct lite_store *s, const char *table, const char *name
 }
 
 static int require_column(struct lite_store *s, const char *table, const char *name,
-			  struct column *ret, struct ob_err *err)
+			  struct lite_column *ret, struct ob_err *err)
 {
-	int r = read_column(s, table, name, ret, err);
+	int r = lite_column(s, table, name, ret, err);
 
 	if (r < 0 || ret->exists)
 		return r;
@@ -147,8 +141,8 @@ static int require_column(struct lite_store *s, const char *table, const char *n
 }
 
 /* The layout says text or bytes; a table made with the other would store nonsense. */
-static int check_type(const char *what, const struct column *column, bool other, const char *option,
-		      struct ob_err *err)
+static int check_type(const char *what, const struct lite_column *column, bool other,
+		      const char *option, struct ob_err *err)
 {
 	const char *want =
 		strcmp(what, "id") == 0 ? (other ? "TEXT" : "BLOB") : (other ? "BLOB" : "TEXT");
@@ -163,7 +157,7 @@ static int check_type(const char *what, const struct column *column, bool other,
 static int check_outbox_columns(struct lite_store *s, struct ob_err *err)
 {
 	const struct ob_layout *layout = s->base.layout;
-	struct column column;
+	struct lite_column column;
 	int r = 0;
 
 	for (int c = 0; c < OB_COL_COUNT && r == 0; c++) {
@@ -189,7 +183,7 @@ static int check_outbox_columns(struct lite_store *s, struct ob_err *err)
 static int check_columns(struct lite_store *s, const struct found *found, struct ob_err *err)
 {
 	const struct ob_layout *layout = s->base.layout;
-	struct column ignored;
+	struct lite_column ignored;
 	int r = found->table[OB_TABLE_outbox] ? check_outbox_columns(s, err) : 0;
 
 	for (int t = 0; t < OB_TABLE_COUNT && r == 0; t++) {
@@ -270,6 +264,8 @@ int lite_check(struct ob_store *store, struct ob_err *err)
 	r = look(s, &found, err);
 	if (r == 0)
 		r = check_found(s, &found, err);
+	if (r == 0)
+		r = lite_source_check(s, err);
 	return lite_end_read(s, r, err);
 }
 
@@ -350,6 +346,8 @@ static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_s
 		r = run_script(s, sql_sqlite_partition, count, err);
 	if (r == 0)
 		r = run_script(s, sql_sqlite_indexes, count, err);
+	if (r == 0)
+		r = lite_source_attach(s, err);
 	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
 	return r;
 }
@@ -376,13 +374,24 @@ int lite_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, 
 		   struct ob_err *err)
 {
 	static const char *const parts[] = { sql_sqlite_print_begin, sql_sqlite_tables,
-					     sql_sqlite_partition, sql_sqlite_indexes,
-					     sql_sqlite_print_end };
+					     sql_sqlite_partition, sql_sqlite_indexes };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = expand(layout, parts[i], wish->partition_count, out, err);
-	return r;
+	if (r == 0)
+		r = lite_source_sql(layout, out, err);
+	return r < 0 ? r : expand(layout, sql_sqlite_print_end, 0, out, err);
+}
+
+int lite_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+{
+	(void)layout;
+	(void)err;
+	ob_buf_adds(out,
+		    "-- SQLite has no users: whoever may write the file and its directory may push "
+		    "and relay.\n");
+	return 0;
 }
 
 /* ---- resize ---------------------------------------------------------- */

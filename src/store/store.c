@@ -235,10 +235,26 @@ int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *l
 	return r < 0 ? r : ops->setup_sql(layout_or_default(layout), setup, out, err);
 }
 
+int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
+			struct ob_buf *out, struct ob_err *err)
+{
+	assert(ops && out && err);
+	if (!ops->grants_sql)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "a %s store has no users",
+				  ops->name);
+	return ops->grants_sql(layout_or_default(layout), out, err);
+}
+
 int ob_store_check(struct ob_store *store, struct ob_err *err)
 {
 	assert(store && err);
 	return store->ops->check(store, err);
+}
+
+int ob_store_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
+{
+	assert(store && out && err);
+	return store->ops->advise ? store->ops->advise(store, out, err) : 0;
 }
 
 /* ---- writing --------------------------------------------------------- */

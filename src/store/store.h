@@ -10,7 +10,8 @@
  * Rules that hold for every operation:
  *  - Time is the database's clock. Callers give durations, never instants.
  *  - An operation that changes anything is one transaction: all of it or
- *    nothing, also when it fails or the process dies in the middle.
+ *    nothing, also when it fails or the process dies in the middle. (setup and
+ *    resize are not on MySQL: see there.)
  *  - Kinds of failure: DOWN when it may pass by itself (locked, connection
  *    gone, deadlock, disk full, timeout): the caller may call again with the
  *    same arguments. After a failed commit the outcome may be unknown; every
@@ -61,10 +62,13 @@ struct ob_setup_done {
 };
 
 /*
- * Create what is missing or upgrade an older version, in one transaction. Does
- * nothing when the schema is current; safe when several run at once. A newer
- * version, or a table of ours that is not ours, is OUTBOX_ESCHEMA and nothing
- * is changed. An existing outbox keeps its partition count.
+ * Create what is missing or upgrade an older version, in one transaction, except on MySQL, which
+ * commits with every CREATE and ALTER: there it is steps under a lock, the version written last,
+ * and one that was interrupted is finished by the next. Does nothing when the schema is current;
+ * safe when several run at once. A newer version, or a table of ours that is not ours, is
+ * OUTBOX_ESCHEMA and nothing is changed. An existing outbox keeps its partition count.
+ * With layout->source, the trigger that copies its new rows is made too; a table or column of it
+ * that is missing, or cannot be copied, is OUTBOX_ESCHEMA before anything is changed.
  */
 typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *setup,
 			      struct ob_setup_done *ret_done, struct ob_err *err);
@@ -74,11 +78,22 @@ typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *set
 typedef int ob_store_setup_sql_fn(const struct ob_layout *layout, const struct ob_setup *setup,
 				  struct ob_buf *out, struct ob_err *err);
 
+/* Optional. The SQL that makes the roles of producers and relays and grants them what they need. */
+typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, struct ob_buf *out,
+				   struct ob_err *err);
+
 /*
  * The start-up checks: tables there, of this version, with the properties the
- * promises rest on. OUTBOX_ESCHEMA says which is wrong and what to do.
+ * promises rest on. OUTBOX_ESCHEMA says which is wrong and what to do, OUTBOX_ESTORE which right
+ * this user lacks or what the server does not keep.
  */
 typedef int ob_store_check_fn(struct ob_store *store, struct ob_err *err);
+
+/*
+ * Optional. What works, and yet weakens a promise or will bite later: a line for each into `out`,
+ * with what to do about it. Nothing to say is success.
+ */
+typedef int ob_store_advise_fn(struct ob_store *store, struct ob_buf *out, struct ob_err *err);
 
 /* ---- writing, for the command line and tests ------------------------- */
 
@@ -301,11 +316,12 @@ typedef int ob_store_partitions_fn(struct ob_store *store, const char *target,
 /*
  * Change the number of partitions, for all targets. OUTBOX_EBUSY (DOWN) while any
  * lease is valid: then nothing changes. Every row gets its new partition in
- * the same transaction, so none is stranded; parked rows whose key no row holds turn
- * pending. Every lease loses its owner and its epoch grows, so that an expired
- * owner cannot settle rows that moved. Lease rows are made and dropped by seed.
- * The count that is there already is success and changes nothing. A count
- * outside 1..OB_PARTITIONS_MAX is OUTBOX_EINVAL.
+ * the same transaction, so none is stranded (on MySQL the ALTER commits by itself: if the process
+ * dies before the rest is committed, check refuses until the resize is run again); parked rows
+ * whose key no row holds turn pending. Every lease loses its owner and its epoch grows, so that an
+ * expired owner cannot settle rows that moved. Lease rows are made and dropped by seed. The count
+ * that is there already is success and changes nothing. A count outside 1..OB_PARTITIONS_MAX is
+ * OUTBOX_EINVAL.
  */
 typedef int ob_store_resize_fn(struct ob_store *store, uint32_t partition_count,
 			       struct ob_err *err);
@@ -422,7 +438,9 @@ struct ob_store_ops {
 	ob_store_close_fn *close;
 	ob_store_setup_fn *setup;
 	ob_store_setup_sql_fn *setup_sql;
+	ob_store_grants_sql_fn *grants_sql;
 	ob_store_check_fn *check;
+	ob_store_advise_fn *advise;
 	ob_store_tx_begin_fn *tx_begin;
 	ob_store_tx_push_fn *tx_push;
 	ob_store_tx_end_fn *tx_end;
@@ -493,9 +511,14 @@ void ob_store_free(struct ob_store *store);
 int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
 		       const struct ob_setup *setup, struct ob_buf *out, struct ob_err *err);
 
+/* The ops' grants_sql, likewise. */
+int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
+			struct ob_buf *out, struct ob_err *err);
+
 /* The operations; see the function types above. */
 ob_store_setup_fn ob_store_setup;
 ob_store_check_fn ob_store_check;
+ob_store_advise_fn ob_store_advise;
 ob_store_tx_begin_fn ob_store_tx_begin;
 ob_store_tx_push_fn ob_store_tx_push;
 ob_store_tx_end_fn ob_store_tx_end;

@@ -9,10 +9,45 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
+#include <sys/file.h>
 
-enum { BUSY_MS = 10000, ROLLBACK_PC = 15, ARENA_MAX = 8 << 20, FILE_MAX = 64 << 20 };
+enum { ARENA_MAX = 8 << 20, FILE_MAX = 256 << 20, PAGE = 5000 };
+
+const char *rig_volume;
+
+static const struct place *chosen;
+
+const struct place *rig_place(void)
+{
+	return chosen;
+}
+
+int rig_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only)
+{
+	int r = EXIT_SUCCESS;
+
+	chosen = place_chosen();
+	const char *missing = chosen->start();
+	if (missing)
+		(void)printf("1..0 # SKIP %s\n", missing);
+	else
+		r = ob_suite_run(name, tests, count, only);
+	chosen->stop();
+	return r;
+}
+
+/* Demand that a call on a store succeeds, once the database is there and lets it. */
+#define patiently(rig, call) \
+	do { \
+		struct ob_err err = OB_ERR_INIT; \
+		int64_t patient_end_ = rig_now_ms() + RIG_SOON_MS; \
+		while ((call) < 0) { \
+			ck_assert_msg(err.kind == OB_ERR_DOWN && rig_now_ms() < patient_end_, \
+				      "%s: %s", (rig)->name, err.msg); \
+			rig_breathe(); \
+		} \
+	} while (0)
 
 int64_t rig_now_ms(void)
 {
@@ -32,13 +67,13 @@ static void write_config(const struct rig *rig)
 	FILE *f = fopen(path, "we");
 	ck_assert_ptr_nonnull(f);
 	(void)fprintf(f,
-		      "stores: { main: { url: \"sqlite:outbox.db\" } }\n"
+		      "stores: { main: { url: \"%s\" } }\n"
 		      "sinks: { out: { type: file, path: events.ndjson } }\n"
 		      "relays:\n"
 		      "  - batch_size: %d\n"
 		      "    idle_backoff_ms: 100ms\n"
 		      "    leasing: { lease_ttl: %dms, lease_renew: %dms, heartbeat_ttl: 2s }\n",
-		      RIG_BATCH, RIG_LEASE_MS, RIG_LEASE_MS * 3 / 10);
+		      rig->url, RIG_BATCH, RIG_LEASE_MS, RIG_LEASE_MS * 3 / 10);
 	ck_assert_int_eq(fclose(f), 0);
 }
 
@@ -52,28 +87,23 @@ void rig_init(struct rig *rig, const char *name, uint64_t seed)
 	*rig = (struct rig){ 0 };
 	(void)snprintf(rig->name, sizeof(rig->name), "%s", name);
 	ob_temp_dir(rig->dir);
-	(void)snprintf(rig->database, sizeof(rig->database), "%s/outbox.db", rig->dir);
 	(void)snprintf(rig->events, sizeof(rig->events), "%s/events.ndjson", rig->dir);
-	(void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->database);
+	chosen->make(rig->dir, rig->url);
+	if (rig_volume)
+		chosen->move(rig->url, rig_volume);
 	(void)unsetenv("OUTBOX_CONFIG");
 	(void)unsetenv("OUTBOX_STORE");
 	write_config(rig);
 	ck_assert_msg(ob_store_connect(&conf, &rig->store, &err) == 0, "%s", err.msg);
 	ck_assert_msg(ob_store_setup(rig->store, &setup, &done, &err) == 0, "%s", err.msg);
-
-	struct ob_orders_conf orders = {
-		.path = rig->database,
-		.seed = seed,
-		.customers = RIG_CUSTOMERS,
-		.rollback_pc = ROLLBACK_PC,
-		.busy_ms = BUSY_MS,
-	};
-	ck_assert_msg(ob_orders_new(&orders, &rig->orders, &err) == 0, "%s", err.msg);
+	books_init(&rig->books);
+	ck_assert_msg(shop_open(&rig->shop, &rig->books, rig->url, seed, &err) == 0, "%s", err.msg);
 }
 
 void rig_done(struct rig *rig)
 {
-	ob_orders_free(rig->orders);
+	shop_close(&rig->shop);
+	books_done(&rig->books);
 	ob_store_free(rig->store);
 	ob_temp_dir_remove(rig->dir);
 }
@@ -111,13 +141,7 @@ void rig_start_resize(const struct rig *rig, struct ob_child *child, const char 
 
 void rig_write(struct rig *rig)
 {
-	struct ob_err err = OB_ERR_INIT;
-
-	int64_t end = rig_now_ms() + RIG_SOON_MS;
-
-	while (ob_orders_step(rig->orders, &err) < 0)
-		ck_assert_msg(err.kind == OB_ERR_DOWN && rig_now_ms() < end, "%s: %s", rig->name,
-			      err.msg);
+	patiently(rig, shop_step(&rig->shop, RIG_SOON_MS, &err));
 }
 
 int rig_pace_ms(struct rig *rig)
@@ -138,18 +162,16 @@ bool rig_try_write(struct rig *rig)
 {
 	struct ob_err err = OB_ERR_INIT;
 
-	return ob_orders_step(rig->orders, &err) == 0;
+	return shop_step(&rig->shop, RIG_SOON_MS, &err) == 0;
 }
 
 static struct ob_stats stats_of(struct rig *rig, struct ob_arena *arena)
 {
-	struct ob_err err = OB_ERR_INIT;
 	struct ob_stats *stats;
 	size_t count;
 	int64_t now;
 
-	ck_assert_msg(ob_store_stats(rig->store, "default", arena, &stats, &count, &now, &err) == 0,
-		      "%s: %s", rig->name, err.msg);
+	patiently(rig, ob_store_stats(rig->store, "default", arena, &stats, &count, &now, &err));
 	return count ? *stats : (struct ob_stats){ 0 };
 }
 
@@ -187,17 +209,15 @@ static bool belongs_to(const struct ob_worker *workers, size_t count, const stru
 uint32_t rig_leased(struct rig *rig, pid_t pid)
 {
 	struct ob_arena arena = OB_ARENA_INIT(ARENA_MAX);
-	struct ob_err err = OB_ERR_INIT;
 	struct ob_partition *partitions;
 	struct ob_worker *workers;
 	size_t partition_count, worker_count;
 	uint32_t n = 0;
 
-	ck_assert_msg(ob_store_partitions(rig->store, "default", &arena, &partitions,
-					  &partition_count, &err) == 0 &&
-			      ob_store_workers(rig->store, "default", &arena, &workers,
-					       &worker_count, &err) == 0,
-		      "%s: %s", rig->name, err.msg);
+	patiently(rig, ob_store_partitions(rig->store, "default", &arena, &partitions,
+					   &partition_count, &err));
+	patiently(rig,
+		  ob_store_workers(rig->store, "default", &arena, &workers, &worker_count, &err));
 	for (size_t i = 0; i < partition_count; i++)
 		n += partitions[i].leased &&
 		     belongs_to(workers, worker_count, &partitions[i].owner, pid);
@@ -232,56 +252,90 @@ size_t rig_lines(const struct rig *rig)
 	return n;
 }
 
-static int add_row(void *arg, int count, char **values, char **names)
+/* Every row, a page at a time. */
+static void each_row(struct rig *rig, void (*look)(const struct ob_message *message, void *arg),
+		     void *arg)
 {
-	struct ob_buf *out = arg;
+	struct ob_filter filter = { .limit = PAGE };
+	struct ob_batch batch;
+	int64_t now;
 
-	(void)names;
-	for (int i = 0; i < count; i++)
-		ob_buf_addf(out, "%s ", values[i] ? values[i] : "-");
-	ob_buf_addc(out, '\n');
-	return 0;
+	ob_batch_init(&batch);
+	do {
+		patiently(rig, ob_store_list(rig->store, &filter, &batch, &now, &err));
+		for (uint32_t i = 0; i < batch.count; i++)
+			look(&batch.messages[i], arg);
+		if (batch.count)
+			filter.after_seq = batch.messages[batch.count - 1].seq;
+	} while (batch.count == PAGE);
+	ob_batch_done(&batch);
 }
 
-static char *query(const struct rig *rig, const char *sql)
+static void add_row(const struct ob_message *m, void *arg)
+{
+	ob_buf_addf(arg, "%" PRId64 " %d %" PRIu32 " %" PRId64 " %" PRId64 " %.*s %.*s\n", m->seq,
+		    (int)m->state, m->attempts, m->available_at_us, m->published_at_us,
+		    (int)m->last_error.n, m->last_error.p ? m->last_error.p : "",
+		    (int)m->locked_by.n, m->locked_by.p ? m->locked_by.p : "");
+}
+
+char *rig_rows(struct rig *rig)
 {
 	struct ob_buf out = OB_BUF_INIT(FILE_MAX);
-	sqlite3 *db;
 
-	ck_assert_int_eq(sqlite3_open_v2(rig->database, &db, SQLITE_OPEN_READONLY, NULL),
-			 SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, sql, add_row, &out, NULL), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	each_row(rig, add_row, &out);
 	ck_assert(!out.failed && out.len > 0);
 	return ob_buf_take(&out);
 }
 
-char *rig_rows(const struct rig *rig)
+static void add_attempts(const struct ob_message *m, void *arg)
 {
-	return query(rig,
-		     "SELECT seq, status, attempts, available_at, published_at, last_error, "
-		     "locked_by FROM outbox ORDER BY seq");
+	*(unsigned long *)arg += m->attempts;
 }
 
+unsigned long rig_attempts(struct rig *rig)
+{
+	unsigned long sum = 0;
+
+	each_row(rig, add_attempts, &sum);
+	return sum;
+}
+
+/* A transaction that writes and changes nothing waits for what everybody waits for. */
 bool rig_locked(const struct rig *rig)
 {
-	sqlite3 *db;
+	const struct ob_opt_value options[] = { { "busy_timeout", "500ms" } };
+	const struct ob_store_conf conf = { .url = rig->url,
+					    .options = options,
+					    .option_count = 1 };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_store *store = NULL;
 
-	ck_assert_int_eq(sqlite3_open_v2(rig->database, &db, SQLITE_OPEN_READWRITE, NULL),
-			 SQLITE_OK);
-	(void)sqlite3_busy_timeout(db, 500);
-	bool locked = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK;
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	if (chosen->concurrent)
+		return false;
+	ck_assert_msg(ob_store_connect(&conf, &store, &err) == 0, "%s: %s", rig->name, err.msg);
+	bool locked = ob_store_tx_begin(store, &err) < 0;
+	ob_store_free(store);
 	return locked;
 }
 
-unsigned long rig_attempts(const struct rig *rig)
+void rig_pause(struct rig *rig, struct ob_child *child)
 {
-	char *text = query(rig, "SELECT sum(attempts) FROM outbox");
-	unsigned long sum = strtoul(text, NULL, 10);
+	OB_AUTOCLOSE int fd = open(rig->events, O_RDONLY | O_CLOEXEC);
+	struct ob_err ignored = OB_ERR_INIT;
 
-	free(text);
-	return sum;
+	patiently(rig, ob_store_tx_begin(rig->store, &err));
+	ck_assert(fd < 0 || flock(fd, LOCK_EX) == 0);
+	ob_child_signal(child, SIGSTOP);
+	ck_assert_msg(ob_child_wait_stop(child, RIG_SOON_MS), "%s: it does not stop", rig->name);
+	(void)ob_store_tx_end(rig->store, false, &ignored);
+}
+
+void rig_stop(const struct rig *rig, struct ob_child *child)
+{
+	ob_child_signal(child, SIGTERM);
+	ck_assert_msg(ob_child_wait_end(child, RIG_SOON_MS), "%s: it does not stop", rig->name);
+	ck_assert_msg(child->code == 0, "%s: it ended with %d", rig->name, child->code);
 }
 
 char *rig_log(const struct rig *rig, const char *log)
@@ -349,8 +403,7 @@ void rig_audit(struct rig *rig)
 	if (rig->older[0])
 		ck_assert_msg(ob_audit_read(&lines, rig->older, &err) == 0, "%s", err.msg);
 	ck_assert_msg(ob_audit_read(&lines, rig->events, &err) == 0, "%s", err.msg);
-	ck_assert_msg(ob_audit_run(ob_orders_journal(rig->orders), &lines, &audit, &err) == 0, "%s",
-		      err.msg);
+	ck_assert_msg(ob_audit_run(&rig->books.journal, &lines, &audit, &err) == 0, "%s", err.msg);
 	ck_assert_uint_gt(audit.committed, 0);
 	ck_assert_msg(ob_audit_holds(&audit, most),
 		      "%s: committed %" PRIu64 ", lost %" PRIu64 ", ghosts %" PRIu64

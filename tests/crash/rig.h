@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A database, a file, a shop that writes and real `outbox work` processes that
- * may die: what the crash tests share. The test that fails says which rig it was.
+ * may die: what the crash tests share, on every store. The test that fails says which
+ * rig it was.
  */
 #ifndef OB_TESTS_CRASH_RIG_H
 #define OB_TESTS_CRASH_RIG_H
 
 #include "cli/child.h"
-#include "cli/orders.h"
-#include "store/store.h"
+#include "place.h"
+#include "shop.h"
 
 #include "run.h"
 #include "suite.h"
 
 enum {
-	RIG_CUSTOMERS = 20,
 	RIG_BATCH = 20,
 	RIG_IN_FLIGHT = 3 * RIG_BATCH, /* of a worker: settled, sent, fetched ahead */
 	RIG_LEASE_MS =
@@ -25,14 +25,16 @@ enum {
 
 struct rig {
 	char name[64]; /* in messages */
-	char dir[64], database[96], events[96], url[128];
-	char older[128]; /* a file of events that was moved away, or "" */
-	struct ob_store *store;
-	struct ob_orders *orders;
+	char dir[64], events[96], url[PLACE_URL];
+	char older[128];        /* a file of events that was moved away, or "" */
+	struct ob_store *store; /* to look at */
+	struct books books;
+	struct shop shop;
 	uint32_t crashes; /* kills and pauses so far: each may repeat what was in flight */
 };
 
-/* Set up; nothing runs yet. */
+/* Set up; nothing runs yet. With a volume, the database's tables live in that directory. */
+extern const char *rig_volume;
 void rig_init(struct rig *rig, const char *name, uint64_t seed);
 void rig_done(struct rig *rig);
 
@@ -52,15 +54,23 @@ uint32_t rig_leased(struct rig *rig, pid_t pid);
 /* Lines in the file. */
 size_t rig_lines(const struct rig *rig);
 /* Everything that says anything about the delivery of every row, as one text; the caller frees. */
-char *rig_rows(const struct rig *rig);
-/* Does somebody hold SQLite's write lock, for longer than a moment? */
+char *rig_rows(struct rig *rig);
+/* Does somebody hold a lock that nobody can write without, for longer than a moment? */
 bool rig_locked(const struct rig *rig);
+/*
+ * Stop a worker (SIGSTOP) at a moment when it holds no lock that all others need: SQLite's, the
+ * file's. Else nobody could take over, and it would be another story.
+ */
+void rig_pause(struct rig *rig, struct ob_child *child);
 /* Of all rows together. */
-unsigned long rig_attempts(const struct rig *rig);
+unsigned long rig_attempts(struct rig *rig);
 /* The log's text; the caller frees. */
 char *rig_log(const struct rig *rig, const char *log);
 /* Demand that it says so within that time. */
 void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms);
+
+/* Ask it to leave (SIGTERM) and demand that it ends well. */
+void rig_stop(const struct rig *rig, struct ob_child *child);
 
 /* Demand all promises, and no more duplicates than `crashes`, and leases lost by a slow disk,
  * allow. */
@@ -82,5 +92,19 @@ void rig_breathe(void);
 			rig_breathe(); \
 		} \
 	} while (0)
+
+/* The place that the program runs on. */
+const struct place *rig_place(void);
+
+/* main(): start the place, or report a skip; run; stop it. */
+int rig_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only);
+
+#define RIG_SUITE(suite_name, ...) \
+	int main(int argc, char **argv) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		return rig_suite_run(suite_name, tests, sizeof(tests) / sizeof(tests[0]), \
+				     argc > 1 ? argv[1] : NULL); \
+	}
 
 #endif

@@ -17,13 +17,6 @@ static void write_some(int count)
 		rig_write(&rig);
 }
 
-static void stop(struct ob_child *child)
-{
-	ob_child_signal(child, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(child, RIG_SOON_MS), "%s: it does not stop", rig.name);
-	ck_assert_int_eq(child->code, 0);
-}
-
 /* ---- back from a pause ------------------------------------------------- */
 
 /*
@@ -65,7 +58,7 @@ static void pause_at(const char *fault, const char *says)
 	char *before = rig_rows(&rig);
 	ob_child_signal(&first, SIGCONT);
 	rig_expect_log(&rig, "first.log", says, RIG_SOON_MS);
-	stop(&first);
+	rig_stop(&rig, &first);
 	char *after = rig_rows(&rig);
 	ck_assert_str_eq(before, after);
 	free(before);
@@ -73,7 +66,7 @@ static void pause_at(const char *fault, const char *says)
 
 	write_some(WRITES);
 	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
-	stop(&second);
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 }
@@ -99,6 +92,50 @@ OB_TEST_END
 OB_TEST(a_worker_paused_before_its_settle_changes_nothing_when_it_resumes)
 {
 	pause_at("settle.before:2:stop", "its results are discarded");
+}
+OB_TEST_END
+
+/*
+ * Inside a transaction, with locks on what it changes. SQLite's lock cannot be taken from it;
+ * servers end a transaction in which nothing happens. Heartbeats and renewals take turns, so
+ * of two neighbours one is a renewal, which locks the leases.
+ */
+OB_TEST(a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long)
+{
+	static const char *const faults[] = { "store.before_commit:13:stop",
+					      "store.before_commit:14:stop" };
+	static struct rig rigs[2];
+	struct ob_child frozen[2], heir[2];
+
+	if (!rig_place()->concurrent) {
+		(void)printf(
+			"# N/A a worker frozen inside a transaction: SQLite's lock stays its\n");
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_init(&rigs[i], faults[i], 7);
+		rig_start(&rigs[i], &frozen[i], faults[i], "frozen.log");
+	}
+	for (int i = 0; i < 2; i++) {
+		ck_assert_msg(ob_child_wait_stop(&frozen[i], RIG_SOON_MS), "%s never fired",
+			      faults[i]);
+		rigs[i].crashes++;
+		rig_start(&rigs[i], &heir[i], NULL, "heir.log");
+		for (int k = 0; k < WRITES; k++)
+			rig_write(&rigs[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		rig_until(&rigs[i], rig_waiting(&rigs[i]) == 0, RIG_SOON_MS);
+		rig_until(&rigs[i], rig_leased(&rigs[i], heir[i].pid) == RIG_PARTITIONS,
+			  RIG_SOON_MS);
+		ck_assert_int_eq(ob_child_look(&frozen[i]), OB_CHILD_STOPPED);
+		ob_child_signal(&frozen[i], SIGCONT);
+		rig_expect_log(&rigs[i], "frozen.log", "leases lost", RIG_SOON_MS);
+		rig_stop(&rigs[i], &frozen[i]);
+		rig_stop(&rigs[i], &heir[i]);
+		rig_audit(&rigs[i]);
+		rig_done(&rigs[i]);
+	}
 }
 OB_TEST_END
 
@@ -128,7 +165,7 @@ static int takeover_ms(int64_t since_ms)
 
 	int took_ms = (int)(rig_now_ms() - since_ms) - PACES * pace_ms;
 
-	stop(&second);
+	rig_stop(&rig, &second);
 	rig_audit(&rig);
 	rig_done(&rig);
 	return took_ms;
@@ -149,7 +186,7 @@ static int takeover_after_stop_ms(void)
 {
 	two_workers("stop");
 	write_some(WRITES / 2);
-	stop(&first);
+	rig_stop(&rig, &first);
 	return takeover_ms(rig_now_ms());
 }
 
@@ -201,8 +238,8 @@ OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
 			  RIG_SOON_MS);
 	}
 	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
-	stop(&first);
-	stop(&second);
+	rig_stop(&rig, &first);
+	rig_stop(&rig, &second);
 	rig_audit(&rig); /* nothing crashed: no message may have come twice */
 	rig_done(&rig);
 }
@@ -252,7 +289,7 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 
 	allow_files(&first, 0);
 	rig_until(&rig, rig_waiting(&rig) == 0, 2000 + PACES * pace_ms);
-	stop(&first);
+	rig_stop(&rig, &first);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 0);
 	(void)snprintf(rig.older, sizeof(rig.older), "%s", moved);
 	rig_audit(&rig);
@@ -260,11 +297,12 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 }
 OB_TEST_END
 
-OB_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
-	 a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
-	 a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
-	 a_resize_under_load_strands_reorders_and_repeats_nothing,
-	 after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
-	 after_a_stop_the_other_takes_over_within_half_a_second,
-	 a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
+RIG_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
+	  a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
+	  a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
+	  a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long,
+	  a_resize_under_load_strands_reorders_and_repeats_nothing,
+	  after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
+	  after_a_stop_the_other_takes_over_within_half_a_second,
+	  a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)

@@ -149,8 +149,12 @@ static void kill_at(size_t first, size_t last)
 	size_t count = 0;
 
 	for (size_t i = first; i < last; i++) {
+		/* On a server, where each takes longer, one number of each point: one in the midst.
+		 */
+		size_t only = rig_place()->concurrent ? points[i].nth[1] != 0 : 3;
+
 		for (size_t k = 0; k < 3; k++) {
-			if (points[i].nth[k] == 0)
+			if (points[i].nth[k] == 0 || (only < 3 && k != only))
 				continue;
 			begin(&runs[count++], &points[i], points[i].nth[k]);
 			if (count == RIGS_MAX) {
@@ -209,9 +213,9 @@ OB_TEST(a_kill_around_the_commit_or_the_sync_loses_nothing)
 }
 OB_TEST_END
 
-OB_SUITE("crash_points", every_point_of_the_relay_is_in_the_table,
-	 a_kill_while_messages_are_sent_loses_nothing,
-	 a_kill_while_outcomes_are_settled_loses_nothing,
-	 a_kill_while_leases_are_kept_loses_nothing,
-	 a_kill_while_partitions_are_given_back_loses_nothing,
-	 a_kill_around_the_commit_or_the_sync_loses_nothing)
+RIG_SUITE("crash_points", every_point_of_the_relay_is_in_the_table,
+	  a_kill_while_messages_are_sent_loses_nothing,
+	  a_kill_while_outcomes_are_settled_loses_nothing,
+	  a_kill_while_leases_are_kept_loses_nothing,
+	  a_kill_while_partitions_are_given_back_loses_nothing,
+	  a_kill_around_the_commit_or_the_sync_loses_nothing)

@@ -100,4 +100,4 @@ OB_TEST(kills_at_random_moments_lose_nothing)
 }
 OB_TEST_END
 
-OB_SUITE("crash_random", kills_at_random_moments_lose_nothing)
+RIG_SUITE("crash_random", kills_at_random_moments_lose_nothing)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mysql_fixture.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,19 @@ const char *text(MYSQL *db, const char *query)
 long long number(MYSQL *db, const char *query)
 {
 	return strtoll(text(db, query), NULL, 10);
+}
+
+void wait_for_a_waiter(void)
+{
+	const int64_t end = ob_clock_boot_us(&ob_clock_system) + 20000000;
+
+	/* The table of transactions would be stale: the server renews it ten times a second. */
+	while (number(admin,
+		      "SELECT variable_value FROM information_schema.GLOBAL_STATUS "
+		      "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'") == 0) {
+		ck_assert_msg(ob_clock_boot_us(&ob_clock_system) < end, "nothing waits");
+		(void)poll(NULL, 0, 1);
+	}
 }
 
 void put(struct ob_store *store, const char *event_type, const char *key)

@@ -45,6 +45,9 @@ void sql(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *text(MYSQL *db, const char *query);
 long long number(MYSQL *db, const char *query);
 
+/* Wait until some statement of the server waits for a row lock. */
+void wait_for_a_waiter(void);
+
 /* Commit one message of this event type and key. */
 void put(struct ob_store *store, const char *event_type, const char *key);
 

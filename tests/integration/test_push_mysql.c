@@ -2,6 +2,7 @@
 /* Pushing on the application's own connection to a real MariaDB. */
 #include "mysql_fixture.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,6 +141,7 @@ OB_TEST_END
 /* ---- duplicates ------------------------------------------------------ */
 
 static const char id1[] = "01890a5d-ac96-774b-bcce-b302099a8057";
+static const char id2[] = "01890a5d-ac96-774b-bcce-b302099a8058";
 
 OB_TEST(duplicates_are_told_apart_and_leave_the_transaction_usable)
 {
@@ -316,6 +318,10 @@ OB_TEST(the_tables_own_check_names_the_document)
 }
 OB_TEST_END
 
+#define INSERT_ID \
+	"INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES " \
+	"(UNHEX(REPLACE('%s', '-', '')), 'a', 'b', '{}')"
+
 OB_TEST(a_lock_that_lasts_is_busy_and_costs_nothing)
 {
 	fixture_begin(4);
@@ -323,10 +329,7 @@ OB_TEST(a_lock_that_lasts_is_busy_and_costs_nothing)
 	outbox *ob = writer(db, NULL);
 	sql(db, "SET innodb_lock_wait_timeout = 1");
 	sql(admin, "START TRANSACTION");
-	sql(admin,
-	    "INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES "
-	    "(UNHEX(REPLACE('%s', '-', '')), 'a', 'b', '{}')",
-	    id1);
+	sql(admin, INSERT_ID, id1);
 	sql(db, "START TRANSACTION");
 	/* It waits for the other's row with the same id. */
 	ck_assert_int_eq(push(ob, (struct outbox_message){ GOOD, .id = id1 }), OUTBOX_EBUSY);
@@ -336,6 +339,58 @@ OB_TEST(a_lock_that_lasts_is_busy_and_costs_nothing)
 	sql(db, "COMMIT");
 	ck_assert_int_eq(rows(), 1);
 	outbox_close(ob);
+	mysql_close(db);
+	fixture_end();
+}
+OB_TEST_END
+
+/* A push on a thread of its own, since it waits. */
+struct waiting {
+	outbox *ob;
+	const char *id;
+	int result;
+};
+
+static void *push_in_thread(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->result = push(w->ob, (struct outbox_message){ GOOD, .id = w->id });
+	return NULL;
+}
+
+OB_TEST(a_deadlock_costs_the_whole_transaction_and_the_error_says_so)
+{
+	struct waiting w = { .id = id2 };
+	pthread_t thread;
+
+	fixture_begin(4);
+	sql(admin, "CREATE TABLE orders (n INT PRIMARY KEY) ENGINE=InnoDB");
+	MYSQL *db = fixture_connect("root");
+	w.ob = writer(db, NULL);
+	sql(db, "START TRANSACTION");
+	sql(db, "INSERT INTO orders VALUES (1)");
+	pushed(w.ob, (struct outbox_message){ GOOD, .id = id1 });
+	/* The server rolls back whoever changed less. */
+	sql(admin, "START TRANSACTION");
+	sql(admin, "INSERT INTO orders SELECT seq FROM seq_1001_to_2000");
+	sql(admin, INSERT_ID, id2);
+	ck_assert_int_eq(pthread_create(&thread, NULL, push_in_thread, &w), 0);
+	wait_for_a_waiter();
+	sql(admin, INSERT_ID, id1); /* this closes the circle */
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_int_eq(w.result, OUTBOX_EBUSY);
+	ck_assert_str_eq(error.native, "1213");
+	ck_assert_uint_eq(error.index, OUTBOX_NO_INDEX);
+	ck_assert_msg(strstr(error.message, "the server rolled the whole transaction back"), "%s",
+		      error.message);
+	/* Nothing can be pushed by mistake into no transaction at all. */
+	ck_assert_int_eq(push(w.ob, (struct outbox_message){ GOOD }), OUTBOX_ENOTRANSACTION);
+	sql(db, "COMMIT");
+	sql(admin, "COMMIT");
+	ck_assert_int_eq(number(admin, "SELECT COUNT(*) FROM orders WHERE n = 1"), 0);
+	ck_assert_int_eq(rows(), 2);
+	outbox_close(w.ob);
 	mysql_close(db);
 	fixture_end();
 }
@@ -408,5 +463,6 @@ MYSQL_SUITE("MySQL push", a_push_outside_a_transaction_is_refused,
 	    blanks_and_case_make_different_aggregates, many_messages_are_all_or_nothing,
 	    what_is_too_large_for_the_server_is_refused_before_it_costs_the_connection,
 	    the_tables_own_check_names_the_document, a_lock_that_lasts_is_busy_and_costs_nothing,
+	    a_deadlock_costs_the_whole_transaction_and_the_error_says_so,
 	    a_session_that_was_reset_goes_on, a_lost_connection_is_named,
 	    a_table_that_does_not_fit_is_refused_when_opening)

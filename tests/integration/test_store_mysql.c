@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const struct ob_uuid me = { { 1, [6] = 0x40, [8] = 0x80 } };
 
@@ -84,22 +83,6 @@ static void *settle_in_thread(void *arg)
 
 	w->result = worker_settle(w, OB_OUTCOME_PUBLISHED);
 	return NULL;
-}
-
-/*
- * Wait until some statement of the server waits for a row lock. The server does not renew
- * this table when it is read more often than every tenth of a second.
- */
-static void wait_for_a_waiter(void)
-{
-	for (int i = 0; i < 100; i++) {
-		if (number(admin,
-			   "SELECT COUNT(*) FROM information_schema.INNODB_TRX "
-			   "WHERE trx_state = 'LOCK WAIT'") > 0)
-			return;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = 120000000 }, NULL);
-	}
-	ck_abort_msg("nothing waits");
 }
 
 /* ---- sessions -------------------------------------------------------- */
@@ -272,6 +255,79 @@ OB_TEST(a_deadlock_is_run_again_and_reaches_nobody)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_msg(w.result == 0, "%s", w.err.msg);
 	ck_assert_uint_eq(w.settled.applied, 2);
+	worker_end(&w);
+	fixture_end();
+}
+OB_TEST_END
+
+/* A push on a thread of its own, since it waits. */
+static void *push_in_thread(void *arg)
+{
+	struct worker *w = arg;
+	const struct outbox_message message = { GOOD,
+						.id = "01890a5d-ac96-774b-bcce-b302099a8057" };
+	size_t index;
+
+	w->result = ob_store_tx_push(w->store, &message, 1, NULL, &index, &w->err);
+	return NULL;
+}
+
+OB_TEST(a_commit_behind_a_deadlock_is_an_error_and_not_a_loss)
+{
+	const struct outbox_message first = { GOOD, .id = "01890a5d-ac96-774b-bcce-b302099a8058" };
+	struct worker w;
+	pthread_t thread;
+	size_t index;
+
+	fixture_begin(1);
+	worker_begin(&w, "root");
+	sql(admin, "CREATE TABLE load_of_work (n INT) ENGINE=InnoDB");
+	ok(ob_store_tx_begin(w.store, &fault));
+	ok(ob_store_tx_push(w.store, &first, 1, NULL, &index, &fault));
+	sql(admin, "START TRANSACTION");
+	sql(admin, "INSERT INTO load_of_work SELECT seq FROM seq_1_to_1000");
+	sql(admin,
+	    "INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES "
+	    "(UNHEX('01890a5dac96774bbcceb302099a8057'), 'a', 'b', '{}')");
+	ck_assert_int_eq(pthread_create(&thread, NULL, push_in_thread, &w), 0);
+	wait_for_a_waiter();
+	sql(admin,
+	    "INSERT INTO outbox (id, aggregate_type, event_type, payload) VALUES "
+	    "(UNHEX('01890a5dac96774bbcceb302099a8058'), 'a', 'b', '{}')");
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_int_eq(w.result, OUTBOX_EBUSY);
+	ck_assert_int_lt(ob_store_tx_end(w.store, true, &fault), 0);
+	ck_assert_int_eq(fault.kind, OB_ERR_DOWN);
+	ck_assert_str_eq(fault.msg, "the transaction was rolled back after an error");
+	sql(admin, "ROLLBACK");
+	ck_assert_int_eq(number(admin, "SELECT COUNT(*) FROM outbox"), 0);
+	worker_end(&w);
+	fixture_end();
+}
+OB_TEST_END
+
+/* A lock of a settle that waits covers no gap into which producers insert. */
+OB_TEST(a_settle_that_waits_blocks_no_producer)
+{
+	struct worker w;
+	pthread_t thread;
+
+	fixture_begin(1);
+	worker_begin(&w, "root");
+	put(w.store, "a", "k");
+	put(w.store, "b", "k");
+	struct ob_store *producer = fixture_store("root");
+	ok(worker_fetch(&w, 10));
+	sql(admin, "START TRANSACTION");
+	sql(admin, "SELECT seq FROM outbox WHERE seq = %lld FOR UPDATE",
+	    (long long)w.batch.messages[1].seq);
+	ck_assert_int_eq(pthread_create(&thread, NULL, settle_in_thread, &w), 0);
+	wait_for_a_waiter();
+	put(producer, "c", "k"); /* would wait for the settle, whose wait lasts until we end */
+	sql(admin, "ROLLBACK");
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_msg(w.result == 0, "%s", w.err.msg);
+	ob_store_free(producer);
 	worker_end(&w);
 	fixture_end();
 }
@@ -720,6 +776,8 @@ MYSQL_SUITE("MySQL store", hostile_settings_of_the_server_do_not_matter,
 	    a_killed_server_loses_nothing_and_hands_out_no_number_twice,
 	    a_lock_that_lasts_is_busy_and_changes_nothing,
 	    a_deadlock_is_run_again_and_reaches_nobody,
+	    a_commit_behind_a_deadlock_is_an_error_and_not_a_loss,
+	    a_settle_that_waits_blocks_no_producer,
 	    a_settle_waits_for_a_takeover_and_then_changes_nothing,
 	    a_row_that_commits_late_is_not_missed,
 	    an_open_producer_blocks_neither_settling_nor_claiming,

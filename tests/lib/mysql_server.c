@@ -76,6 +76,8 @@ static void become(const struct mysql_server *s, const char *const *argv)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	closefrom(3);
 	(void)unsetenv("LD_PRELOAD");
+	/* A server that starts removes the temporary tables of all others in the same place. */
+	(void)setenv("TMPDIR", s->dir, 1);
 	(void)execv(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
 }

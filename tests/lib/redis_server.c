@@ -2,6 +2,7 @@
 /* Starting, killing and asking a private Redis server. */
 #include "redis_server.h"
 
+#include "certs.h"
 #include "run.h"
 
 #include <arpa/inet.h>
@@ -38,33 +39,6 @@ int free_port(void)
 	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&any, &size), 0);
 	(void)close(fd);
 	return ntohs(any.sin_port);
-}
-
-/* ---- certificates ---------------------------------------------------- */
-
-static void shell(const char *dir, const char *command)
-{
-	const char *argv[] = { "/bin/sh", "-ec", command, NULL };
-	struct ob_run run = { .argv = argv, .dir = dir };
-
-	ob_run(&run);
-	ck_assert_msg(run.code == 0, "%s: %s", command, run.err);
-	ob_run_done(&run);
-}
-
-static void make_certificates(struct redis_server *s)
-{
-	shell(s->dir,
-	      "for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt "
-	      "ec_paramgen_curve:P-256 "
-	      "-nodes -days 2 -subj /CN=$ca -keyout $ca.key -out $ca.crt; done\n"
-	      "printf 'subjectAltName=DNS:localhost' >ext\n"
-	      "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server "
-	      "-keyout server.key -out server.csr\n"
-	      "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 "
-	      "-extfile ext -out server.crt");
-	(void)snprintf(s->ca, sizeof(s->ca), "%s/ca.crt", s->dir);
-	(void)snprintf(s->other_ca, sizeof(s->other_ca), "%s/other.crt", s->dir);
 }
 
 /* ---- the process ----------------------------------------------------- */
@@ -150,7 +124,7 @@ void redis_server_start(struct redis_server *s)
 	s->bus_port = free_port();
 	(void)snprintf(s->socket, sizeof(s->socket), "%s/redis.sock", s->dir);
 	if (s->tls)
-		make_certificates(s);
+		certs_make(s->dir, s->ca, s->other_ca);
 	redis_server_restart(s);
 }
 

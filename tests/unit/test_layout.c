@@ -136,6 +136,49 @@ OB_TEST(every_column_is_found_by_its_name)
 }
 OB_TEST_END
 
+OB_TEST(a_table_to_copy_from_brings_debeziums_names)
+{
+	ob_layout_default(&layout);
+	ck_assert_int_eq(ob_layout_set_source(&layout, "app.events", &err), 0);
+	ck_assert_str_eq(layout.source.schema, "app");
+	ck_assert_str_eq(layout.source.table, "events");
+	ck_assert_str_eq(layout.source.column[OB_COL_aggregate_type], "aggregatetype");
+	ck_assert_str_eq(layout.source.column[OB_COL_event_type], "type");
+	ck_assert_str_eq(layout.source.column[OB_COL_headers], "");
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "headers", "meta", &err), 0);
+	ck_assert_str_eq(layout.source.column[OB_COL_headers], "meta");
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "headers", NULL, &err), 0);
+	ck_assert_str_eq(layout.source.column[OB_COL_headers], "");
+
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "payload", NULL, &err),
+			 OUTBOX_ECONFIG);
+	ck_assert_str_eq(err.msg, "column 'payload' must be copied: give its name");
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "status", "s", &err), OUTBOX_ECONFIG);
+	ck_assert_str_eq(err.msg, "column 'status' is not one that is copied");
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "id", "a\"b", &err), OUTBOX_ECONFIG);
+	ck_assert_int_eq(ob_layout_set_source(&layout, "a;b", &err), OUTBOX_ECONFIG);
+}
+OB_TEST_END
+
+OB_TEST(a_table_is_not_copied_onto_itself)
+{
+	ob_layout_default(&layout);
+	ck_assert_int_eq(ob_layout_set_source(&layout, "Outbox", &err), 0);
+	ck_assert_int_eq(ob_layout_check(&layout, &err), OUTBOX_ECONFIG);
+	ck_assert_int_eq(ob_layout_set_source(&layout, "outbox_meta", &err), 0);
+	ck_assert_int_eq(ob_layout_check(&layout, &err), OUTBOX_ECONFIG);
+	ck_assert_int_eq(ob_layout_set_source(&layout, "app.outbox", &err), 0);
+	ck_assert_int_eq(ob_layout_check(&layout, &err), OUTBOX_ECONFIG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "name that of our table too"));
+	ck_assert_int_eq(ob_layout_set_table(&layout, "ours.outbox", &err), 0);
+	ck_assert_int_eq(ob_layout_check(&layout, &err), 0);
+	ck_assert_int_eq(ob_layout_set_column(&layout, "headers", NULL, &err), 0);
+	ck_assert_int_eq(ob_layout_set_source_column(&layout, "headers", "h", &err), 0);
+	ck_assert_int_eq(ob_layout_check(&layout, &err), OUTBOX_ECONFIG);
+	ck_assert_str_eq(err.msg, "column 'headers' cannot be copied: it is switched off");
+}
+OB_TEST_END
+
 static const struct ob_sqltmpl_number numbers[] = { { "count", 32 },
 						    { "big", INT64_MIN },
 						    { NULL, 0 } };
@@ -199,6 +242,22 @@ OB_TEST(sections_depend_on_columns_and_flags)
 }
 OB_TEST_END
 
+OB_TEST(the_table_to_copy_from_expands_quoted)
+{
+	ob_layout_default(&layout);
+	check_expands("{?source:headers}x{/}", '"', "");
+	ck_assert_int_eq(ob_layout_set_source(&layout, "app.events", &err), 0);
+	check_expands("{source} {at_source:copy} NEW.{source:event_type}", '`',
+		      "`app`.`events` `app`.`outbox_copy` NEW.`type`");
+	check_expands("{?source:headers}x{/}{!source:headers}y{/}{?source:id}z{/}", '"', "yz");
+	check_fails("{source:headers}"); /* not copied */
+	check_fails("{source:none}");
+	check_fails("{?source:none}x{/}");
+	check_fails("{source:}");
+	check_fails("{at_source:}");
+}
+OB_TEST_END
+
 OB_TEST(a_template_with_a_mistake_fails)
 {
 	static const char *const templates[] = {
@@ -246,6 +305,7 @@ OB_SUITE("layout", a_table_name_may_have_a_schema,
 	 a_hostile_table_name_is_refused_and_changes_nothing,
 	 an_identifier_has_at_most_63_characters, companions_follow_the_table,
 	 a_column_is_renamed_or_switched_off, two_columns_cannot_share_a_name_in_any_case,
-	 every_column_is_found_by_its_name, tables_columns_names_and_numbers_expand_quoted,
-	 sections_depend_on_columns_and_flags, a_template_with_a_mistake_fails,
-	 a_full_buffer_is_an_error_not_half_a_statement)
+	 every_column_is_found_by_its_name, a_table_to_copy_from_brings_debeziums_names,
+	 a_table_is_not_copied_onto_itself, the_table_to_copy_from_expands_quoted,
+	 tables_columns_names_and_numbers_expand_quoted, sections_depend_on_columns_and_flags,
+	 a_template_with_a_mistake_fails, a_full_buffer_is_an_error_not_half_a_statement)

@@ -1,0 +1,36 @@
+-- Two roles with the rights that are needed and no more. Whoever owns the tables runs this after setup,
+-- again after each upgrade, and grants the roles to users: GRANT outbox_producer TO shop.
+
+-- name: grants
+-- A producer writes the columns of a message: it reads nothing but the version,
+-- and cannot say that a row is published.
+-- The identity column needs no right on its sequence. The relay changes rows, and no table.
+BEGIN;
+DO $grants$
+BEGIN
+  IF to_regrole('{name:producer}') IS NULL THEN
+    CREATE ROLE {name:producer} NOLOGIN;
+  END IF;
+  IF to_regrole('{name:relay}') IS NULL THEN
+    CREATE ROLE {name:relay} NOLOGIN;
+  END IF;
+  EXECUTE format('GRANT USAGE ON SCHEMA %s TO {name:producer}, {name:relay}',
+    (SELECT relnamespace::regnamespace FROM pg_class WHERE oid = '{outbox}'::regclass));
+  EXECUTE (SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO {name:producer}', p.oid::regprocedure), '; ')
+    FROM pg_proc AS p JOIN pg_class AS c ON c.relnamespace = p.pronamespace
+   WHERE c.oid = '{outbox}'::regclass AND quote_ident(p.proname) = quote_ident(c.relname || '_push'));
+END
+$grants$;
+GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {target}, {priority}, {available_at}
+  {?revision}, {revision}{/}
+  {?sequence_number}, {sequence_number}{/}
+  {?headers}, {headers}{/}
+  {?snapshot}, {snapshot}{/}
+  {?correlation_id}, {correlation_id}{/}
+  {?causation_id}, {causation_id}{/}
+  {?partition_key}, {partition_key}{/}
+  {?occurred_at}, {occurred_at}{/}) ON {outbox} TO {name:producer};
+GRANT SELECT, UPDATE, DELETE ON {outbox} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {workers}, {partitions}, {throughput} TO {name:relay};
+GRANT SELECT ON {meta} TO {name:relay}, {name:producer};
+COMMIT;

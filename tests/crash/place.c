@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* SQLite as a place, and the choice. */
+#include "place.h"
+
+#include "config.h"
+
+#include <check.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *sqlite_start(void)
+{
+	return NULL;
+}
+
+static void sqlite_stop(void)
+{
+}
+
+static void sqlite_make(const char *dir, char url[PLACE_URL])
+{
+	(void)snprintf(url, PLACE_URL, "sqlite:%s/outbox.db", dir);
+}
+
+static void sqlite_run(const char *url, const char *sql)
+{
+	sqlite3 *db;
+
+	ck_assert_int_eq(sqlite3_open_v2(url + strlen("sqlite:"), &db, SQLITE_OPEN_READWRITE, NULL),
+			 SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 60000);
+	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
+		      sqlite3_errmsg(db));
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+const struct place place_sqlite = {
+	.name = "sqlite",
+	.start = sqlite_start,
+	.stop = sqlite_stop,
+	.make = sqlite_make,
+	.run = sqlite_run,
+};
+
+const struct place *place_chosen(void)
+{
+	static const struct place *const places[] = {
+		&place_sqlite,
+#if HAVE_POSTGRES
+		&place_postgres,
+#endif
+#if HAVE_MYSQL
+		&place_mysql,
+#endif
+	};
+	const char *name = getenv("CRASH_STORE");
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (strcmp(places[i]->name, name ? name : "sqlite") == 0)
+			return places[i];
+	}
+	(void)fprintf(stderr, "CRASH_STORE=%s: there is no such store in this build\n", name);
+	exit(EXIT_FAILURE);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the databases of the crash tests live: SQLite files, or a private server that
+ * the test program starts. CRASH_STORE says which; without it SQLite.
+ */
+#ifndef OB_TESTS_CRASH_PLACE_H
+#define OB_TESTS_CRASH_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PLACE_URL = 256 };
+
+struct place {
+	const char *name;
+	/* Several write transactions at once? */
+	bool concurrent;
+	/* Start the server; NULL, or why there is none. */
+	const char *(*start)(void);
+	void (*stop)(void);
+	/* A new, empty database; `dir` is the test's directory. */
+	void (*make)(const char *dir, char url[PLACE_URL]);
+	/* Run statements that must succeed, on a connection of their own that is closed again. */
+	void (*run)(const char *url, const char *sql);
+
+	/* The rest: of servers only, else NULL. */
+	/* Run statements and keep the connection, with what it locks; close what hold() returned.
+	 */
+	void *(*hold)(const char *url, const char *sql);
+	void (*let_go)(void *held);
+	/* Let the tables of a new database live in that directory, which may be on another disk. */
+	void (*move)(const char *url, const char *dir);
+	/* End every other connection to that database, from the server's side. */
+	void (*kick)(const char *url);
+	/* End the server as a crash does; start it again. */
+	void (*crash)(void);
+	void (*again)(void);
+};
+
+extern const struct place place_sqlite, place_postgres, place_mysql;
+
+/* The one that the environment names. */
+const struct place *place_chosen(void);
+
+#endif

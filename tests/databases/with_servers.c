@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Run a program with private servers around it: with_servers PROGRAM ARGUMENT...
+ * It finds PostgreSQL through TEST_POSTGRES_DIR (its socket) and TEST_POSTGRES_PORT, and MariaDB
+ * through TEST_MYSQL_SOCKET and TEST_MYSQL_PORT. Where there is no server, TEST_POSTGRES_MISSING or
+ * TEST_MYSQL_MISSING says why.
+ */
+#include "config.h"
+#if HAVE_MYSQL
+#include "mysql_server.h"
+#endif
+#if HAVE_POSTGRES
+#include "pg_server.h"
+#endif
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void set_port(const char *name, int port)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%d", port);
+	(void)setenv(name, text, 1);
+}
+
+static int run(char **argv)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)execvp(argv[0], argv);
+		(void)fprintf(stderr, "%s: %m\n", argv[0]);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return EXIT_FAILURE;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return EXIT_FAILURE;
+#if HAVE_POSTGRES
+	struct pg_server postgres;
+
+	if (pg_server_start(&postgres, NULL)) {
+		(void)setenv("TEST_POSTGRES_DIR", postgres.dir, 1);
+		set_port("TEST_POSTGRES_PORT", postgres.port);
+	} else {
+		(void)setenv("TEST_POSTGRES_MISSING", postgres.reason, 1);
+	}
+#else
+	(void)setenv("TEST_POSTGRES_MISSING", "this build has no PostgreSQL", 1);
+#endif
+#if HAVE_MYSQL
+	struct mysql_server mysql;
+	char path[128];
+
+	if (mysql_server_start(&mysql, NULL)) {
+		(void)setenv("TEST_MYSQL_SOCKET", mysql_server_socket(&mysql, path), 1);
+		set_port("TEST_MYSQL_PORT", mysql.port);
+	} else {
+		(void)setenv("TEST_MYSQL_MISSING", mysql.reason, 1);
+	}
+#else
+	(void)setenv("TEST_MYSQL_MISSING", "this build has no MySQL", 1);
+#endif
+	int code = run(argv + 1);
+#if HAVE_MYSQL
+	mysql_server_stop(&mysql);
+#endif
+#if HAVE_POSTGRES
+	pg_server_stop(&postgres);
+#endif
+	return code;
+}
