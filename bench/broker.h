@@ -37,4 +37,7 @@ struct bench_broker {
 	void *impl;
 };
 
+/* Is that program where Debian puts it? If not the reason is set. */
+bool bench_broker_finds(struct bench_broker *broker, const char *program);
+
 #endif

@@ -20,10 +20,8 @@ static bool nats_start(struct bench_broker *broker)
 	struct nats_server *server = bench_need(calloc(1, sizeof(*server)));
 
 	broker->impl = server;
-	if (!nats_server_exists()) {
-		(void)snprintf(broker->reason, sizeof(broker->reason), "nats-server is missing");
+	if (!bench_broker_finds(broker, "nats-server"))
 		return false;
-	}
 	nats_server_start(server);
 	add_stream(server);
 	broker->pid = server->pid;

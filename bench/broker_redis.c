@@ -15,10 +15,8 @@ static bool redis_start(struct bench_broker *broker)
 	struct redis_server *server = bench_need(calloc(1, sizeof(*server)));
 
 	broker->impl = server;
-	if (!redis_server_exists()) {
-		(void)snprintf(broker->reason, sizeof(broker->reason), "redis-server is missing");
+	if (!bench_broker_finds(broker, "redis-server"))
 		return false;
-	}
 	redis_server_start(server);
 	broker->pid = server->pid;
 	(void)snprintf(broker->sink, sizeof(broker->sink), ", url: \"unix://%s\"", server->socket);

@@ -147,6 +147,20 @@ struct bench_store *bench_env_store(struct bench_env *env, const char *name,
 	return NULL;
 }
 
+bool bench_broker_finds(struct bench_broker *broker, const char *program)
+{
+	static const char *const places[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin" };
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", places[i], program);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	(void)snprintf(broker->reason, sizeof(broker->reason), "%s is missing", program);
+	return false;
+}
+
 struct bench_broker *bench_env_broker(struct bench_env *env, const char *name,
 				      const char **ret_reason)
 {
