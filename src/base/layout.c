@@ -85,7 +85,7 @@ static void keep_schema(char schema[OB_IDENT_SIZE], const char *name, const char
 
 int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_err *err)
 {
-	const char *base;
+	const char *base = name;
 	/* The longest suffix of a companion table or an index; a cut name might meet another. */
 	const int longest = OB_IDENT_MAX - (int)sizeof("_uniq_aggregate_sequence") + 1;
 
@@ -137,7 +137,7 @@ int ob_layout_set_column(struct ob_layout *layout, const char *column, const cha
 int ob_layout_set_source(struct ob_layout *layout, const char *name, struct ob_err *err)
 {
 	struct ob_source *source = &layout->source;
-	const char *base;
+	const char *base = name;
 	int r = split_name(name, &base, err);
 
 	if (r < 0)

@@ -174,24 +174,24 @@ static int compare(const void *a, const void *b)
 
 int ob_bench_latency(struct ob_bench *b, struct ob_bench_figures *figures, struct ob_err *err)
 {
+	/* The first waits for the relay to start, and is written over by the second. */
+	enum { MIDDLE = OB_BENCH_SAMPLES / 2, NEARLY_ALL = OB_BENCH_SAMPLES * 99 / 100 };
 	int64_t delays_us[OB_BENCH_SAMPLES];
 	int r = start_relay(b, err);
 
-	/* The first, -1, waits for the relay to start. */
-	for (int i = -1; r == 0 && i < OB_BENCH_SAMPLES; i++) {
+	for (size_t i = 0; r == 0 && i <= OB_BENCH_SAMPLES; i++) {
 		int64_t commit_us;
 
-		r = push_some(b, (uint64_t)(i + 1), 1, &commit_us, err);
+		r = push_some(b, i, 1, &commit_us, err);
 		if (r == 0)
 			r = wait_delivered(b, 0, LOOK_US, err);
-		if (i >= 0)
-			delays_us[i] = now_us() - commit_us;
+		delays_us[i ? i - 1 : 0] = now_us() - commit_us;
 	}
 	if (r < 0)
 		return r;
 	qsort(delays_us, OB_BENCH_SAMPLES, sizeof(delays_us[0]), compare);
-	figures->p50_ms = (double)delays_us[OB_BENCH_SAMPLES / 2] / 1e3;
-	figures->p99_ms = (double)delays_us[OB_BENCH_SAMPLES * 99 / 100] / 1e3;
+	figures->p50_ms = (double)delays_us[MIDDLE] / 1e3;
+	figures->p99_ms = (double)delays_us[NEARLY_ALL] / 1e3;
 	figures->max_ms = (double)delays_us[OB_BENCH_SAMPLES - 1] / 1e3;
 	return stop_relay(b, err);
 }

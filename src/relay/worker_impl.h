@@ -11,13 +11,14 @@
 #include "relay/worker.h"
 
 enum {
-	OB_WORKER_ACKS = 256,       /* outcomes of one poll */
-	OB_WORKER_RUN = 256,        /* messages of one send step */
-	OB_WORKER_SETTLE_US = 5000, /* an outcome waits no longer than this */
-	OB_WORKER_SINK_US = 20000,  /* look at the sink's own timers while outcomes are awaited */
-	OB_WORKER_CHECK_US = 5000,  /* ask a store that has no fd for news */
-	OB_WORKER_IDLE_MS = 10,     /* first wait after finding nothing */
-	OB_WORKER_STORE_MS = 50,    /* first wait after a store error */
+	OB_WORKER_ACKS = 256,        /* outcomes of one poll */
+	OB_WORKER_RUN = 256,         /* messages of one send step */
+	OB_WORKER_SETTLE_US = 5000,  /* an outcome waits no longer than this */
+	OB_WORKER_SINK_US = 20000,   /* look at the sink's own timers while outcomes are awaited */
+	OB_WORKER_KEEP_US = 1000000, /* let a sink with nothing under way keep its connection */
+	OB_WORKER_CHECK_US = 5000,   /* ask a store that has no fd for news */
+	OB_WORKER_IDLE_MS = 10,      /* first wait after finding nothing */
+	OB_WORKER_STORE_MS = 50,     /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
 };
 
@@ -64,6 +65,7 @@ struct ob_relay_worker {
 
 	/* sink */
 	bool sink_ready, sink_full, probing;
+	int64_t sink_polled_us;
 	uint64_t probe; /* its tag */
 
 	/* room for one call each */

@@ -152,10 +152,16 @@ static void judge_all(struct ob_relay_worker *worker)
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 {
 	struct ob_err err = OB_ERR_INIT;
+	int64_t now = ob_worker_now(worker);
 	int n;
 
-	if (worker->flight.in_flight == 0)
-		return false;
+	/* With nothing under way it may still have heartbeats to exchange, now and then. */
+	if (worker->flight.in_flight == 0) {
+		if (!worker->sink_ready || now < worker->sink_polled_us + OB_WORKER_KEEP_US)
+			return false;
+		timeout_ms = 0;
+	}
+	worker->sink_polled_us = now;
 	n = ob_sink_poll(worker->conf.sink, timeout_ms, worker->acks, OB_WORKER_ACKS, &err);
 	if (n < 0) {
 		ob_worker_fail(worker, &err);

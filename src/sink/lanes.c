@@ -141,6 +141,7 @@ int ob_lanes_add(struct ob_lanes *l, const struct ob_delivery *delivery)
 	item->delivery = *delivery;
 	item->next = NULL;
 	item->lane = NULL;
+	item->flags = 0;
 	l->out++;
 	if (!lane) {
 		lane = new_lane(l, delivery->message->key);
@@ -150,6 +151,7 @@ int ob_lanes_add(struct ob_lanes *l, const struct ob_delivery *delivery)
 		lane->tail->next = item;
 		lane->tail = item;
 	}
+	item->in = lane;
 	return 0;
 }
 

@@ -18,8 +18,10 @@ struct ob_lane;
 struct ob_lane_item {
 	struct ob_delivery delivery; /* a copy; what it points to is borrowed until the outcome */
 	struct ob_lane_item *next;
+	struct ob_lane *in;   /* the lane it waits in */
 	struct ob_lane *lane; /* whose failed outcome this is, or NULL */
-	struct ob_err err;
+	unsigned flags;       /* the user's; 0 in a new item */
+	struct ob_err err;    /* the user's until the outcome */
 };
 
 struct ob_lane {

@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #include <poll.h>
+#include <sys/types.h>
 
 struct ssl_st;     /* OpenSSL's SSL */
 struct ssl_ctx_st; /* and its SSL_CTX */

@@ -68,8 +68,9 @@ static int prepare(struct redis_sink *sink, struct ob_err *err)
 	if (r == 0) {
 		bool by_path = sink->url.path[0];
 
-		sink->nodes[0] = ob_redis_node_new(sink, by_path ? sink->url.path : sink->url.host,
-						   by_path ? "unix" : sink->url.port);
+		sink->nodes[0] =
+			ob_redis_node_new(sink, by_path ? sink->url.path : sink->url.host.name,
+					  by_path ? "unix" : sink->url.host.port);
 		if (!sink->nodes[0])
 			r = ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "allocating for redis");
 	}
@@ -134,7 +135,7 @@ static void fill(struct redis_sink *sink)
 		struct ob_err err = OB_ERR_INIT;
 		struct ob_redis_node *node = ob_redis_route(sink, lane, &err);
 
-		if (node && (node->leaving || node->out.len - node->sent >= OB_REDIS_OUT_BYTES)) {
+		if (node && (node->leaving || ob_outbuf_left(&node->out) >= OB_REDIS_OUT_BYTES)) {
 			ob_lanes_untake(&sink->lanes, lane);
 			return;
 		}
@@ -183,7 +184,7 @@ static void wait_for_any(const struct redis_sink *sink, int64_t until_us)
 		until_us = deadline < until_us ? deadline : until_us;
 		fds[count].fd = node->net.fd;
 		fds[count].revents = 0;
-		fds[count++].events = ob_net_events(&node->net, node->sent < node->out.len);
+		fds[count++].events = ob_net_events(&node->net, ob_outbuf_left(&node->out) > 0);
 	}
 	int64_t ms = (until_us - ob_clock_boot_us(sink->base.clock) + 999) / 1000;
 	(void)poll(fds, count, ms <= 0 ? 0 : ms > INT_MAX ? INT_MAX : (int)ms);
@@ -224,7 +225,7 @@ static int redis_fd(struct ob_sink *base)
 	const struct ob_redis_node *node = sink->nodes[0];
 
 	/* Several, or one that must also be polled for writing, do not fit into one answer. */
-	return sink->node_count == 1 && node->open && !node->blocked ? node->net.fd : -1;
+	return sink->node_count == 1 && node->open && !node->out.blocked ? node->net.fd : -1;
 }
 
 static void redis_close(struct ob_sink *base)
@@ -253,7 +254,7 @@ static void redis_describe(struct ob_sink *base, struct ob_buf *out)
 	if (url.path[0])
 		ob_buf_addf(out, "redis %s db %u", url.path, url.db);
 	else
-		ob_buf_addf(out, "redis %s:%s db %u%s", url.host, url.port, url.db,
+		ob_buf_addf(out, "redis %s:%s db %u%s", url.host.name, url.host.port, url.db,
 			    url.tls ? " TLS" : "");
 	if (sink->policy[0])
 		ob_buf_addf(out, ", which may evict streams (maxmemory-policy %s)", sink->policy);

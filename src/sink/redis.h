@@ -5,6 +5,8 @@
 
 #include "sink/lanes.h"
 #include "sink/net.h"
+#include "sink/outbuf.h"
+#include "sink/url.h"
 
 struct redisReader;
 struct redisReply;
@@ -20,7 +22,8 @@ enum {
 
 /* What the url says. */
 struct ob_redis_url {
-	char host[256], port[6], path[108];
+	struct ob_url_host host;
+	char path[108];
 	char *user, *password; /* owned; NULL: none */
 	uint32_t db;
 	bool tls;
@@ -38,14 +41,12 @@ struct ob_redis_node {
 	char host[256], port[6];
 	struct ob_net net;
 	struct redisReader *reader;
-	struct ob_buf out;
-	size_t sent;                   /* bytes of `out` that are gone */
+	struct ob_outbuf out;
 	struct ob_redis_command *ring; /* under way, oldest first; `window` of them */
 	uint32_t head, count;
 	int64_t progress_us; /* when the peer last showed that it works */
 	bool open;
 	bool loaded;  /* the server knows our script */
-	bool blocked; /* the peer takes no more bytes now */
 	bool leaving; /* to be dropped once it has answered, because of `why` */
 	struct ob_err why;
 };

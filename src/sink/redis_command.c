@@ -3,7 +3,7 @@
  * Messages as commands. Only arrays of strings with their lengths are ever
  * written, so no byte of a message can be taken for anything else.
  */
-#include "sink/line.h"
+#include "sink/fields.h"
 #include "sink/redis.h"
 
 #include <inttypes.h>
@@ -74,47 +74,12 @@ void ob_redis_add_words(struct ob_buf *out, const char *const *words, size_t cou
 
 /* ---- one message ----------------------------------------------------- */
 
-enum { FIELDS_MAX = 14 };
-
-struct fields {
-	struct ob_str name[FIELDS_MAX], value[FIELDS_MAX];
-	uint32_t count;
-	char id[OB_UUID_TEXT_SIZE], revision[16], sequence[24], time[OB_LINE_TIME_SIZE];
-};
-
-static void put(struct fields *f, struct ob_str name, struct ob_str value)
-{
-	if (!value.p)
-		return;
-	f->name[f->count] = name;
-	f->value[f->count++] = value;
-}
-
 /* Everything but headers, body and tombstone, whose number is known without their text. */
-static void describe(struct fields *f, const struct ob_delivery *d)
+static void describe(struct ob_fields *f, const struct ob_delivery *d)
 {
-	const struct ob_message *m = d->message;
-
-	f->count = 0;
-	ob_uuid_format(&m->id, f->id);
-	put(f, OB_STR("id"), ob_str(f->id));
-	put(f, OB_STR("event_type"), m->event_type);
-	put(f, OB_STR("aggregate_type"), m->aggregate_type);
-	put(f, OB_STR("aggregate_id"), m->aggregate_id);
-	put(f, OB_STR("key"), d->key);
-	if (m->revision != 0) {
-		(void)snprintf(f->revision, sizeof(f->revision), "%" PRId32, m->revision);
-		put(f, OB_STR("revision"), ob_str(f->revision));
-	}
-	if (m->sequence_number != 0) {
-		(void)snprintf(f->sequence, sizeof(f->sequence), "%" PRId64, m->sequence_number);
-		put(f, OB_STR("sequence_number"), ob_str(f->sequence));
-	}
-	put(f, OB_STR("correlation_id"), m->correlation_id);
-	put(f, OB_STR("causation_id"), m->causation_id);
-	if (ob_line_time(m->occurred_at_us, f->time))
-		put(f, OB_STR("occurred_at"), ob_str(f->time));
-	put(f, OB_STR("content_type"), d->content_type);
+	ob_fields_init(f, d->message);
+	ob_fields_put(f, OB_STR("key"), d->key);
+	ob_fields_put(f, OB_STR("content_type"), d->content_type);
 }
 
 static bool has_headers(const struct ob_delivery *d)
@@ -128,7 +93,7 @@ static bool is_trimming(const struct redis_sink *sink)
 }
 
 /* What stands behind the stream's name: trimming, the star, names and values. */
-static size_t count_args(const struct redis_sink *sink, const struct fields *f,
+static size_t count_args(const struct redis_sink *sink, const struct ob_fields *f,
 			 const struct ob_delivery *d)
 {
 	size_t fields = f->count + (has_headers(d) ? 1 : 0) + 1;
@@ -151,8 +116,8 @@ static void add_trim(const struct redis_sink *sink, struct ob_buf *out)
 	}
 }
 
-static void add_args(struct redis_sink *sink, const struct fields *f, const struct ob_delivery *d,
-		     struct ob_buf *out)
+static void add_args(struct redis_sink *sink, const struct ob_fields *f,
+		     const struct ob_delivery *d, struct ob_buf *out)
 {
 	add_trim(sink, out);
 	add_word(out, OB_STR("*"));
@@ -207,7 +172,7 @@ static void add_script(struct redis_sink *sink, const struct ob_lane *lane,
 		       const struct ob_redis_command *command, struct ob_buf *out)
 {
 	const struct ob_lane_item *item = lane->head;
-	struct fields f;
+	struct ob_fields f;
 	size_t args = 4;
 
 	for (uint32_t i = 0; i < command->count; i++, item = item->next) {
@@ -229,7 +194,7 @@ static void add_script(struct redis_sink *sink, const struct ob_lane *lane,
 
 static void add_plain(struct redis_sink *sink, const struct ob_delivery *d, struct ob_buf *out)
 {
-	struct fields f;
+	struct ob_fields f;
 
 	describe(&f, d);
 	add_head(out, '*', 2 + count_args(sink, &f, d));

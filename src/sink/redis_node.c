@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { READ_SIZE = 16384, REPLY_MAX = 1 << 20, OUT_KEEP = 4 << 20 };
+enum { READ_SIZE = 16384, REPLY_MAX = 1 << 20 };
 
 struct ob_redis_node *ob_redis_node_new(const struct redis_sink *sink, const char *host,
 					const char *port)
@@ -16,7 +16,7 @@ struct ob_redis_node *ob_redis_node_new(const struct redis_sink *sink, const cha
 	if (!node)
 		return NULL;
 	node->net = OB_NET_INIT;
-	node->out = OB_BUF_INIT((size_t)OB_REDIS_INPUT_MAX * 7);
+	node->out = OB_OUTBUF_INIT((size_t)OB_REDIS_INPUT_MAX * 7);
 	node->ring = calloc(sink->window, sizeof(*node->ring));
 	(void)snprintf(node->host, sizeof(node->host), "%s", host);
 	(void)snprintf(node->port, sizeof(node->port), "%s", port);
@@ -31,11 +31,9 @@ void ob_redis_node_drop(struct ob_redis_node *node)
 	ob_net_close(&node->net);
 	redisReaderFree(node->reader);
 	node->reader = NULL;
-	ob_buf_done(&node->out);
-	ob_buf_clear(&node->out);
-	node->sent = 0;
+	ob_outbuf_drop(&node->out);
 	node->head = node->count = 0;
-	node->open = node->loaded = node->blocked = node->leaving = false;
+	node->open = node->loaded = node->leaving = false;
 }
 
 void ob_redis_node_free(struct ob_redis_node *node)
@@ -68,28 +66,12 @@ void ob_redis_node_lose(struct redis_sink *sink, struct ob_redis_node *node,
 /* 0: all is out or no more goes now. */
 static int flush(struct ob_redis_node *node, const struct ob_clock *clock, struct ob_err *err)
 {
-	bool was_blocked = node->blocked;
+	bool was_blocked = node->out.blocked;
+	int r = ob_outbuf_flush(&node->out, &node->net, err);
 
-	node->blocked = false;
-	while (node->sent < node->out.len) {
-		struct ob_str rest = { node->out.data + node->sent, node->out.len - node->sent };
-		ssize_t n = ob_net_write(&node->net, rest, err);
-
-		if (n < 0)
-			return err->status;
-		if (n == 0) {
-			node->blocked = true;
-			return 0;
-		}
-		node->sent += (size_t)n;
-		if (was_blocked)
-			node->progress_us = ob_clock_boot_us(clock);
-	}
-	node->sent = 0;
-	if (node->out.cap > OUT_KEEP)
-		ob_buf_done(&node->out);
-	ob_buf_clear(&node->out);
-	return 0;
+	if (r > 0 && was_blocked)
+		node->progress_us = ob_clock_boot_us(clock);
+	return r < 0 ? r : 0;
 }
 
 /* Feed what is there: 1 more came, 0 nothing now, or an error. */
@@ -138,7 +120,7 @@ static int await_reply(const struct redis_sink *sink, struct ob_redis_node *node
 		r = feed(node, err);
 		if (r < 0)
 			return r;
-		if (r == 0 && !ob_net_wait(&node->net, ob_net_events(&node->net, node->blocked),
+		if (r == 0 && !ob_net_wait(&node->net, ob_net_events(&node->net, node->out.blocked),
 					   clock, deadline_us))
 			return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 					  "logging in at %.100s:%s: no answer within %lld ms",
@@ -222,10 +204,10 @@ static int check_login(const struct ob_redis_node *node, const redisReply *reply
 static int log_in(struct redis_sink *sink, struct ob_redis_node *node, int64_t deadline_us,
 		  struct ob_err *err)
 {
-	int count = add_login(sink, &node->out);
+	int count = add_login(sink, &node->out.bytes);
 	int r = 0;
 
-	if (node->out.failed)
+	if (node->out.bytes.failed)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a command");
 	for (int i = 0; i < count && r == 0; i++) {
 		redisReply *reply = NULL;
@@ -270,22 +252,13 @@ int ob_redis_node_open(struct redis_sink *sink, struct ob_redis_node *node, stru
 
 /* ---- commands -------------------------------------------------------- */
 
-static void compact(struct ob_redis_node *node)
-{
-	if (node->sent < OB_REDIS_OUT_BYTES)
-		return;
-	memmove(node->out.data, node->out.data + node->sent, node->out.len - node->sent);
-	node->out.len -= node->sent;
-	node->sent = 0;
-}
-
 int ob_redis_node_command(struct redis_sink *sink, struct ob_redis_node *node, struct ob_lane *lane,
 			  struct ob_err *err)
 {
 	struct ob_redis_command command;
 
-	compact(node);
-	int r = ob_redis_add_run(sink, node, lane, &node->out, &command, err);
+	ob_outbuf_compact(&node->out, OB_REDIS_OUT_BYTES);
+	int r = ob_redis_add_run(sink, node, lane, &node->out.bytes, &command, err);
 	if (r < 0)
 		return r;
 	if (node->count == 0)

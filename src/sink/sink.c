@@ -12,10 +12,22 @@
 #define REDIS_OPS NULL
 #endif
 
+#if HAVE_RABBITMQ
+#define RABBITMQ_OPS &ob_sink_rabbitmq
+#else
+#define RABBITMQ_OPS NULL
+#endif
+
 #if HAVE_HTTP
 #define HTTP_OPS &ob_sink_http
 #else
 #define HTTP_OPS NULL
+#endif
+
+#if HAVE_KAFKA
+#define KAFKA_OPS &ob_sink_kafka
+#else
+#define KAFKA_OPS NULL
 #endif
 
 const struct ob_sink_backend ob_sink_backends[] = {
@@ -34,6 +46,14 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	  .ops = REDIS_OPS,
 	  .package = "libhiredis-dev and libssl-dev",
 	  .help = "Redis Streams: XADD, runs of one key in one script." },
+	{ .name = "rabbitmq",
+	  .ops = RABBITMQ_OPS,
+	  .package = "librabbitmq-dev and libssl-dev",
+	  .help = "RabbitMQ: an exchange and a routing key, publisher confirms." },
+	{ .name = "kafka",
+	  .ops = KAFKA_OPS,
+	  .package = "librdkafka-dev",
+	  .help = "Kafka topics: an idempotent producer, acknowledged by all replicas in sync." },
 	{ .name = NULL },
 };
 

@@ -80,7 +80,8 @@ enum { OB_SINK_FULL = 1 };
 /*
  * Move bytes out and in, wait up to timeout_ms for the first outcome (0: do
  * not wait) and write up to `max` (at least 1) outcomes, in any order. Returns how
- * many; 0 does not mean that nothing moved. When the connection is lost, every
+ * many; 0 does not mean that nothing moved. Called about once a second when nothing
+ * is under way, for sinks that must show signs of life. When the connection is lost, every
  * unconfirmed delivery gets a DOWN outcome (its fate is unknown). A failure of poll()
  * itself is FATAL and gives no outcomes, now or later: only reset() and free follow.
  */
@@ -179,7 +180,7 @@ void ob_sink_free(struct ob_sink *sink);
 
 /* The backends, one file each; see their options there. */
 extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file, ob_sink_exec, ob_sink_http,
-	ob_sink_redis;
+	ob_sink_redis, ob_sink_kafka, ob_sink_rabbitmq;
 
 /* The operations; see the function types above. */
 ob_sink_open_fn ob_sink_open;

@@ -8,10 +8,12 @@ int my_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
 	struct my_query *q;
 	int r = my_ready(s, false, err);
 
-	if (r == 0)
-		r = my_prepare(s, MY_durability, 1, &q, err);
-	if (r == 0)
-		r = my_first(s, q, err);
+	if (r < 0)
+		return r;
+	r = my_prepare(s, MY_durability, 1, &q, err);
+	if (r < 0)
+		return r;
+	r = my_first(s, q, err);
 	if (r < 0)
 		return r;
 	if (my_int(q, 0) != 1)

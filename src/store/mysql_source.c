@@ -92,12 +92,13 @@ static struct ob_str trimmed(struct ob_str text)
 static int find_trigger(struct my_store *s, struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf body = OB_BUF_INIT(SCRIPT_MAX);
-	char name[2 * OB_IDENT_SIZE];
+	char name[OB_SOURCE_TRIGGER_SIZE];
 	struct my_query *q;
 	int r = expand(s->base.layout, sql_mysql_copy_body, &body, err);
 
-	if (r == 0)
-		r = my_prepare(s, MY_copy_trigger, 1, &q, err);
+	if (r < 0)
+		return r;
+	r = my_prepare(s, MY_copy_trigger, 1, &q, err);
 	if (r < 0)
 		return r;
 	ob_source_trigger(s->base.layout, name);

@@ -82,7 +82,7 @@ static int is_attached(struct pg_store *s, int64_t oid, bool *ret, struct ob_err
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf body = OB_BUF_INIT(SCRIPT_MAX);
 	struct pg_params p = { 0 };
-	char name[2 * OB_IDENT_SIZE];
+	char name[OB_SOURCE_TRIGGER_SIZE];
 
 	ob_source_trigger(s->base.layout, name);
 	pg_int(&p, oid);

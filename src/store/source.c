@@ -71,14 +71,14 @@ int ob_source_no_table(const struct ob_layout *layout, struct ob_err *err)
 			  layout->source.table);
 }
 
-void ob_source_trigger(const struct ob_layout *layout, char out[2 * OB_IDENT_SIZE])
+void ob_source_trigger(const struct ob_layout *layout, char out[OB_SOURCE_TRIGGER_SIZE])
 {
-	(void)snprintf(out, 2 * OB_IDENT_SIZE, "%s_copy", layout->table[OB_TABLE_outbox]);
+	(void)snprintf(out, OB_SOURCE_TRIGGER_SIZE, "%s_copy", layout->table[OB_TABLE_outbox]);
 }
 
 int ob_source_no_trigger(const struct ob_layout *layout, struct ob_err *err)
 {
-	char name[2 * OB_IDENT_SIZE];
+	char name[OB_SOURCE_TRIGGER_SIZE];
 
 	ob_source_trigger(layout, name);
 	return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,

@@ -8,6 +8,8 @@
 
 #include "base/layout.h"
 
+enum { OB_SOURCE_TRIGGER_SIZE = OB_IDENT_SIZE + 8 };
+
 /* The types that a column may have, by name, NULL at the end; a NULL list: any. */
 struct ob_source_types {
 	const char *const *id;                  /* with id_type uuid */
@@ -22,7 +24,7 @@ int ob_source_check(const struct ob_layout *layout, int column, const char *type
 int ob_source_no_table(const struct ob_layout *layout, struct ob_err *err);
 /* There is no trigger, or it is not the one that this layout needs. */
 int ob_source_no_trigger(const struct ob_layout *layout, struct ob_err *err);
-/* Its name; `out` is of 2 * OB_IDENT_SIZE. */
-void ob_source_trigger(const struct ob_layout *layout, char out[2 * OB_IDENT_SIZE]);
+/* Its name. */
+void ob_source_trigger(const struct ob_layout *layout, char out[OB_SOURCE_TRIGGER_SIZE]);
 
 #endif

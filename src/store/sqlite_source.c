@@ -61,12 +61,13 @@ static int check_columns(struct lite_store *s, struct ob_err *err)
 static int is_attached(struct lite_store *s, bool *ret, struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SCRIPT_MAX);
-	char name[2 * OB_IDENT_SIZE];
+	char name[OB_SOURCE_TRIGGER_SIZE];
 	sqlite3_stmt *stmt;
 	int r = expand(s->base.layout, sql_sqlite_copy_trigger, &sql, err);
 
-	if (r == 0)
-		r = lite_prepare(s, LITE_copy_table, &stmt, err);
+	if (r < 0)
+		return r;
+	r = lite_prepare(s, LITE_copy_table, &stmt, err);
 	if (r < 0)
 		return r;
 	ob_source_trigger(s->base.layout, name);

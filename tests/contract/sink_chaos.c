@@ -103,6 +103,7 @@ OB_TEST(bytes_may_come_late)
 }
 OB_TEST_END
 
-OB_SUITE("sink chaos", nothing_is_lost_when_the_way_there_is_cut,
-	 nothing_is_lost_when_answers_are_cut, nothing_is_lost_by_a_reset,
-	 nothing_is_lost_when_the_network_goes_mute, bytes_may_come_one_by_one, bytes_may_come_late)
+SINK_SUITE("sink chaos", nothing_is_lost_when_the_way_there_is_cut,
+	   nothing_is_lost_when_answers_are_cut, nothing_is_lost_by_a_reset,
+	   nothing_is_lost_when_the_network_goes_mute, bytes_may_come_one_by_one,
+	   bytes_may_come_late)

@@ -53,6 +53,6 @@ OB_TEST(nothing_is_lost_when_any_message_is_refused_once)
 }
 OB_TEST_END
 
-OB_SUITE("sink faults", nothing_is_lost_when_any_call_fails_before_it_happens,
-	 nothing_is_lost_when_any_result_is_lost_after_it_happened,
-	 nothing_is_lost_when_any_message_is_refused_once)
+SINK_SUITE("sink faults", nothing_is_lost_when_any_call_fails_before_it_happens,
+	   nothing_is_lost_when_any_result_is_lost_after_it_happened,
+	   nothing_is_lost_when_any_message_is_refused_once)

@@ -117,6 +117,14 @@ static const struct sink_kind *find_kind(const char *name)
 	if (strcmp(name, sink_kind_redis.name) == 0)
 		return &sink_kind_redis;
 #endif
+#if HAVE_RABBITMQ
+	if (strcmp(name, sink_kind_rabbitmq.name) == 0)
+		return &sink_kind_rabbitmq;
+#endif
+#if HAVE_KAFKA
+	if (strcmp(name, sink_kind_kafka.name) == 0)
+		return &sink_kind_kafka;
+#endif
 #if HAVE_HTTP
 	if (strcmp(name, sink_kind_http.name) == 0)
 		return &sink_kind_http;
@@ -128,14 +136,30 @@ static const struct sink_kind *find_kind(const char *name)
 	ck_abort_msg("no sink kind %s", name);
 }
 
-void sink_env_init(struct sink_env *env)
+static const struct sink_kind *kind_under_test(void)
 {
 	const char *name = getenv("SINK");
 
+	return find_kind(name ? name : "file");
+}
+
+int sink_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only)
+{
+	const struct sink_kind *kind = kind_under_test();
+	const char *missing = kind->missing ? kind->missing() : NULL;
+
+	if (!missing)
+		return ob_suite_run_with(name, tests, count, only, kind->start, kind->stop);
+	(void)printf("1..0 # SKIP %s\n", missing);
+	return EXIT_SUCCESS;
+}
+
+void sink_env_init(struct sink_env *env)
+{
 	*env = (struct sink_env){ .saved_stdout = -1,
 				  .text = OB_BUF_INIT((size_t)1 << 30),
 				  .arena = OB_ARENA_INIT((size_t)1 << 31) };
-	env->kind = find_kind(name ? name : "file");
+	env->kind = kind_under_test();
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)snprintf(env->dir, sizeof(env->dir), "/tmp/outbox-sink-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(env->dir));

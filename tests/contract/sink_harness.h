@@ -9,6 +9,7 @@
 
 #include "sink/memory.h"
 #include "sink/sink.h"
+#include "suite.h"
 
 struct sink_env;
 struct stored;
@@ -19,19 +20,25 @@ struct sink_kind {
 	bool lines; /* writes NDJSON: line breaks in JSON become spaces, text is made valid UTF-8 */
 	struct ob_sink *(*make)(struct sink_env *env);
 	struct ob_str (*read)(struct sink_env *env); /* lines: all that is stored */
+	/* optional: NULL, or why there can be no peer; once a program, around its tests */
+	const char *(*missing)(void);
+	void (*start)(void);
+	void (*stop)(void);
 	/* optional: get the peer ready; all that is stored; and removing it */
 	void (*begin)(struct sink_env *env);
 	size_t (*list)(struct sink_env *env, struct stored **ret_stored);
 	void (*clear)(struct sink_env *env);
 	void (*end)(struct sink_env *env); /* optional: let go of the peer */
-	bool concurrent; /* what is sent at the same time may be stored in any order */
-	int wait_ms;     /* its outcomes come from outside: how long a poll() waits for them */
+	bool concurrent;   /* what is sent at the same time may be stored in any order */
+	bool strict_names; /* a destination must follow its rules; anything goes in a key */
+	size_t body_max;   /* larger ones are refused before they are sent; 0: no such limit */
+	int wait_ms;       /* its outcomes come from outside: how long a poll() waits for them */
 	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
 	int (*port)(struct sink_env *env);
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_kafka, sink_kind_rabbitmq, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;
@@ -82,5 +89,16 @@ void tally_polled(struct tally *tally, const struct ob_ack *acks, int count);
 void sink_push(struct ob_sink *sink, const struct ob_delivery *delivery, struct tally *tally);
 /* Poll until `count` outcomes in all are tallied. */
 void sink_drain(struct ob_sink *sink, struct tally *tally, size_t count);
+
+/* As OB_SUITE, with the peer of the kind under test; without one all is skipped. */
+int sink_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only);
+
+#define SINK_SUITE(suite_name, ...) \
+	int main(int argc, char **argv) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		return sink_suite_run(suite_name, tests, sizeof(tests) / sizeof(tests[0]), \
+				      argc > 1 ? argv[1] : NULL); \
+	}
 
 #endif

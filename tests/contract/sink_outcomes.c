@@ -226,8 +226,9 @@ OB_TEST(a_poll_with_nothing_to_do_returns_at_once)
 }
 OB_TEST_END
 
-OB_SUITE("sink outcomes", ten_thousand_deliveries_get_one_outcome_each_and_keep_the_order_of_keys,
-	 outcomes_can_be_fetched_one_by_one, a_full_window_says_so_and_goes_on_after_a_poll,
-	 reset_forgets_and_nothing_comes_after, closing_with_unconfirmed_deliveries_is_clean,
-	 opening_again_leaves_the_unconfirmed_alone,
-	 a_sink_that_was_never_opened_is_down_and_closes, a_poll_with_nothing_to_do_returns_at_once)
+SINK_SUITE("sink outcomes", ten_thousand_deliveries_get_one_outcome_each_and_keep_the_order_of_keys,
+	   outcomes_can_be_fetched_one_by_one, a_full_window_says_so_and_goes_on_after_a_poll,
+	   reset_forgets_and_nothing_comes_after, closing_with_unconfirmed_deliveries_is_clean,
+	   opening_again_leaves_the_unconfirmed_alone,
+	   a_sink_that_was_never_opened_is_down_and_closes,
+	   a_poll_with_nothing_to_do_returns_at_once)

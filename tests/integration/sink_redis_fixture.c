@@ -2,27 +2,15 @@
 /* The fixture of the tests of the Redis sink. */
 #include "sink_redis_fixture.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
-
 struct redis_server server;
 
 struct ob_sink *make_sink(const char *url, ...)
 {
-	struct ob_opt_value options[12] = { { "url", url } };
-	struct ob_sink *sink = NULL;
-	struct ob_err err = OB_ERR_INIT;
-	size_t count = 1;
-	va_list ap;
+	va_list options;
 
-	va_start(ap, url);
-	for (const char *name; (name = va_arg(ap, const char *)); count++) {
-		ck_assert_uint_lt(count, 12);
-		options[count] = (struct ob_opt_value){ name, va_arg(ap, const char *) };
-	}
-	va_end(ap);
-	if (ob_sink_new(&ob_sink_redis, options, count, &ob_clock_system, &sink, &err) < 0)
-		ck_abort_msg("%s", err.msg);
+	va_start(options, url);
+	struct ob_sink *sink = make_sink_of(&ob_sink_redis, url, options);
+	va_end(options);
 	return sink;
 }
 
@@ -32,79 +20,6 @@ const char *url_of(const char *user, int db)
 
 	(void)snprintf(url, sizeof(url), "redis://%s127.0.0.1:%d/%d", user, server.port, db);
 	return url;
-}
-
-void must_open(struct ob_sink *sink)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	if (ob_sink_open(sink, &err) < 0)
-		ck_abort_msg("%s", err.msg);
-}
-
-void must_not_open(struct ob_sink *sink, enum ob_err_kind kind, const char *text)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	ck_assert_int_lt(ob_sink_open(sink, &err), 0);
-	ck_assert_msg(err.kind == kind, "%s", err.msg);
-	ck_assert_msg(strstr(err.msg, text) != NULL, "%s", err.msg);
-}
-
-void row_init(struct row *row, size_t count, const char *key, const char *stream)
-{
-	ck_assert_uint_le(count, ROW_MAX);
-	row->count = count;
-	for (size_t i = 0; i < count; i++) {
-		(void)snprintf(row->bodies[i], sizeof(row->bodies[i]), "%zu", i);
-		parcel_init(&row->parcels[i], i, ob_str(key), ob_str(row->bodies[i]));
-		row->parcels[i].delivery.destination = ob_str(stream);
-	}
-}
-
-void row_send(struct ob_sink *sink, const struct row *row)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	for (size_t i = 0; i < row->count; i++) {
-		int r = ob_sink_send(sink, &row->parcels[i].delivery, &err);
-		ck_assert_msg(r == 0, "%d %s", r, err.msg);
-	}
-}
-
-void row_wait(struct ob_sink *sink, struct row *row)
-{
-	struct ob_err err = OB_ERR_INIT;
-	size_t got = 0;
-	uint64_t next = 0;
-
-	while (got < row->count) {
-		struct ob_ack acks[16];
-		int n = ob_sink_poll(sink, 20000, acks, 16, &err);
-
-		ck_assert_msg(n > 0, "no outcome in 20 s");
-		for (int i = 0; i < n; i++, got++) {
-			/* one key: in the order of the sends */
-			if (row->parcels[0].delivery.key.p)
-				ck_assert_uint_eq(acks[i].tag, next++);
-			row->acks[acks[i].tag] = acks[i];
-		}
-	}
-}
-
-void row_deliver(struct ob_sink *sink, struct row *row)
-{
-	row_send(sink, row);
-	row_wait(sink, row);
-}
-
-size_t row_count(const struct row *row, enum ob_err_kind kind)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < row->count; i++)
-		n += row->acks[i].err.kind == kind;
-	return n;
 }
 
 const char *stream_text(struct redis_server *from, const char *stream)

@@ -5,7 +5,6 @@
 #include "certs.h"
 #include "run.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,19 +25,6 @@ static const char program[] = "/usr/bin/redis-server";
 bool redis_server_exists(void)
 {
 	return access(program, X_OK) == 0;
-}
-
-int free_port(void)
-{
-	struct sockaddr_in any = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(any);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-	(void)close(fd);
-	return ntohs(any.sin_port);
 }
 
 /* ---- the process ----------------------------------------------------- */

@@ -44,7 +44,4 @@ void redis_do(struct redis_server *server, ...) __attribute__((sentinel));
 /* An integer answer. */
 long long redis_count(struct redis_server *server, ...) __attribute__((sentinel));
 
-/* A port that nobody has now. */
-int free_port(void);
-
 #endif

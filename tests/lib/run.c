@@ -2,6 +2,7 @@
 /* Feeds stdin and drains both outputs at once, so that no pipe can block the other. */
 #include "run.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,4 +169,17 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void ob_temp_dir_remove(const char *dir)
 {
 	ck_assert_int_eq(nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+int free_port(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(any);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&any, &size), 0);
+	(void)close(fd);
+	return ntohs(any.sin_port);
 }

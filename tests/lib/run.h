@@ -32,4 +32,7 @@ void ob_run_done(struct ob_run *run);
 void ob_temp_dir(char out[64]);
 void ob_temp_dir_remove(const char *dir);
 
+/* A port of 127.0.0.1 that nobody has now. */
+int free_port(void);
+
 #endif

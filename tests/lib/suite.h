@@ -22,6 +22,13 @@
 /* Run the tests and return main()'s value. `only`: argv[1], a test's name, or NULL. */
 int ob_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only);
 
+/*
+ * The same with something that all tests share: start() runs before and stop() behind them, once,
+ * in the process that forks the tests. Both may be NULL.
+ */
+int ob_suite_run_with(const char *name, const TTest *const *tests, size_t count, const char *only,
+		      void (*start)(void), void (*stop)(void));
+
 #define OB_SUITE(suite_name, ...) \
 	int main(int argc, char **argv) \
 	{ \

@@ -17,12 +17,18 @@ char matrix_dir[64];
 char *matrix_printed;
 
 const struct matrix_peer *const matrix_peers[] = {
-	&peer_stdout, &peer_file, &peer_exec,
+	&peer_stdout,   &peer_file, &peer_exec,
 #if HAVE_HTTP
 	&peer_http,
 #endif
 #if HAVE_REDIS
 	&peer_redis,
+#endif
+#if HAVE_RABBITMQ
+	&peer_rabbitmq,
+#endif
+#if HAVE_KAFKA
+	&peer_kafka,
 #endif
 	NULL,
 };

@@ -12,7 +12,7 @@ static int64_t now_us(void)
 	return ob_clock_boot_us(&ob_clock_system);
 }
 
-static void spend_ms(int ms)
+static void spend_ms(long ms)
 {
 	(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
