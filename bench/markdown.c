@@ -130,7 +130,9 @@ static void put_bar(struct bench_grid *grid, size_t row, const struct bench_bar 
 		bench_grid_put(grid, row, 3, "not measured: %s",
 			       result && result->missing[0] ? result->missing : "not asked for");
 	else
-		bench_grid_put(grid, row, 3, "%s%s%s", verdict == BENCH_PASS ? "pass" : "**miss**",
+		bench_grid_put(grid, row, 3, "%s%s%s%s",
+			       verdict == BENCH_PASS ? "pass" : "**miss**",
+			       run->quick ? " in small" : "",
 			       verdict == BENCH_MISS && result->limit[0] ? "; " : "",
 			       verdict == BENCH_MISS ? result->limit : "");
 }
