@@ -57,12 +57,12 @@ OB_TEST(every_field_has_its_name_and_place)
 	expect_field(fields, 1, "event_type", "OrderPlaced");
 	expect_field(fields, 2, "aggregate_type", "order");
 	expect_field(fields, 3, "aggregate_id", "1042");
-	expect_field(fields, 4, "key", "order:1042");
-	expect_field(fields, 5, "revision", "1");
-	expect_field(fields, 6, "sequence_number", "7");
-	expect_field(fields, 7, "correlation_id", "c");
-	expect_field(fields, 8, "causation_id", "d");
-	expect_field(fields, 9, "occurred_at", "2023-11-14T22:13:20.123456Z");
+	expect_field(fields, 4, "revision", "1");
+	expect_field(fields, 5, "sequence_number", "7");
+	expect_field(fields, 6, "correlation_id", "c");
+	expect_field(fields, 7, "causation_id", "d");
+	expect_field(fields, 8, "occurred_at", "2023-11-14T22:13:20.123456Z");
+	expect_field(fields, 9, "key", "order:1042");
 	expect_field(fields, 10, "content_type", "application/json");
 	expect_field(fields, 11, "headers", "{\"a\":1}");
 	expect_field(fields, 12, "payload", "{\"n\":1}");

@@ -125,7 +125,7 @@ static bool is_ready(const struct mysql_server *s)
 	char path[128];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", mysql_server_socket(s, path));
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", mysql_server_socket(s, path));
 	bool ready = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
 	if (fd >= 0)
 		(void)close(fd);
