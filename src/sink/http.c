@@ -1,43 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Webhooks: one POST for each message, up to `window` at a time, over connections that are
- * kept. A message is confirmed by a 2xx status. http_request.c says what everything
- * else means, http_head.c what a request carries.
+ * Webhooks: one POST for each message or for a batch of them, up to `window` at a time, over
+ * connections that are kept. A message is confirmed by a 2xx status. http_request.c says
+ * what everything else means, http_head.c what a request carries, http_batch.c how
+ * messages share one.
  *
- * libcurl's multi interface tells us which sockets to watch; they are in one epoll, which is
- * also the descriptor that the relay waits for. Its timers run when poll() is called.
+ * A batch is what send() has accepted since the last poll(): nothing waits for company.
+ *
+ * http_multi.c lets libcurl work on all requests.
  */
 #include "sink/http_addr.h"
+#include "sink/http_multi.h"
 #include "sink/http_request.h"
 #include "sink/sink.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <strings.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
-enum { EVENTS = 64 };
 
 struct http_sink {
 	struct ob_sink base;
 	char *url, *secret, *authorization, *ca_file, *cert_file, *key_file;
 	int64_t connect_timeout_ms, timeout_ms, retry_after_max_ms;
-	uint32_t window;
+	int64_t batch_bytes;
+	uint32_t window, batch;
 	bool allow_http, allow_private;
 
 	bool open;
 	struct ob_http_target target;
-	CURLM *multi;
-	int epoll;        /* counts when multi is there */
-	int64_t timer_us; /* when libcurl wants to be called; -1: never */
+	struct ob_http_multi multi;
 	struct ob_http_request *requests;
-	struct ob_ack *outcomes;
-	uint32_t active, outcome_count;
-	int64_t wait_until_us; /* the receiver wants to be left alone */
+	struct ob_http_request *filling; /* among them, or NULL */
+	uint32_t active, over;           /* how many are so */
+	uint32_t take_at;                /* whose outcomes are fetched next */
+	int64_t wait_until_us;           /* the receiver wants to be left alone */
 };
 
 static int64_t now_us(const struct http_sink *sink)
@@ -53,65 +48,6 @@ static CURLcode library_code;
 static void init_library(void)
 {
 	library_code = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static int bad_url(struct ob_err *err, const char *what)
-{
-	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "url: %s", what);
-}
-
-static bool is_loopback_host(const char *host)
-{
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
-	struct addrinfo *found = NULL;
-	char bare[64];
-	size_t n = strlen(host);
-
-	if (strcasecmp(host, "localhost") == 0)
-		return true;
-	if (host[0] == '[' && n > 2 && n < sizeof(bare)) {
-		(void)snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, host + 1);
-		host = bare;
-	}
-	if (getaddrinfo(host, NULL, &hints, &found) != 0)
-		return false;
-	bool loopback = ob_http_addr_is_loopback(found->ai_addr);
-	freeaddrinfo(found);
-	return loopback;
-}
-
-static int check_parts(const struct http_sink *sink, CURLU *parts, struct ob_err *err)
-{
-	char *scheme = NULL, *host = NULL, *user = NULL;
-	int r = 0;
-
-	if (curl_url_set(parts, CURLUPART_URL, sink->url, 0) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK)
-		r = bad_url(err, "it is no url, such as https://example.com/hook");
-	else if (curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_OK)
-		r = bad_url(err, "a user or password does not belong into it; use authorization");
-	else if (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0)
-		r = bad_url(err, "it must begin with https://");
-	else if (strcmp(scheme, "http") == 0 && !sink->allow_http && !is_loopback_host(host))
-		r = bad_url(err,
-			    "http:// sends everything readable for others; use https://, or "
-			    "set allow_http");
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(user);
-	return r;
-}
-
-static int check_url(const struct http_sink *sink, struct ob_err *err)
-{
-	CURLU *parts = curl_url();
-
-	if (!parts)
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a url");
-	int r = check_parts(sink, parts, err);
-	curl_url_cleanup(parts);
-	return r;
 }
 
 static const char *text_or_null(const char *text)
@@ -134,7 +70,7 @@ static int http_check(struct ob_sink *base, struct ob_err *err)
 {
 	const struct http_sink *sink = (const struct http_sink *)base;
 	struct ob_http_signer signer = { 0 };
-	int r = check_url(sink, err);
+	int r = ob_http_url_check(sink->url, sink->allow_http, err);
 
 	if (r == 0)
 		r = check_authorization(sink->authorization, err);
@@ -161,123 +97,11 @@ static int configure(struct http_sink *sink, struct ob_err *err)
 	sink->target.connect_timeout_ms = sink->connect_timeout_ms;
 	sink->target.timeout_ms = sink->timeout_ms;
 	sink->target.allow_private = sink->allow_private;
+	sink->target.batch_max = sink->batch;
 	return 0;
 }
 
-/* ---- libcurl's sockets and timers ------------------------------------ */
-
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
-{
-	struct http_sink *sink = arg;
-	struct epoll_event event = { .data.fd = fd };
-
-	(void)easy;
-	if (what == CURL_POLL_REMOVE) {
-		(void)epoll_ctl(sink->epoll, EPOLL_CTL_DEL, fd, NULL);
-		return 0;
-	}
-	event.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-	if (epoll_ctl(sink->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 &&
-	    errno == (known ? ENOENT : EEXIST))
-		(void)epoll_ctl(sink->epoll, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
-	(void)curl_multi_assign(sink->multi, fd, sink);
-	return 0;
-}
-
-static int set_timer(CURLM *multi, long timeout_ms, void *arg)
-{
-	struct http_sink *sink = arg;
-
-	(void)multi;
-	sink->timer_us = timeout_ms < 0 ? -1 : now_us(sink) + timeout_ms * INT64_C(1000);
-	return 0;
-}
-
-static int make_multi(struct http_sink *sink, struct ob_err *err)
-{
-	if (sink->multi)
-		return 0;
-	sink->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (sink->epoll < 0)
-		return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "watching connections");
-	sink->multi = curl_multi_init();
-	if (!sink->multi) {
-		(void)close(sink->epoll);
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for connections");
-	}
-	sink->timer_us = -1;
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_SOCKETDATA, sink);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_TIMERDATA, sink);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-	(void)curl_multi_setopt(sink->multi, CURLMOPT_MAXCONNECTS, (long)sink->window);
-	return 0;
-}
-
-/* ---- outcomes -------------------------------------------------------- */
-
-static void set_free(struct http_sink *sink, struct ob_http_request *request)
-{
-	(void)curl_multi_remove_handle(sink->multi, request->easy);
-	request->active = false;
-	sink->active--;
-}
-
-static void finish(struct http_sink *sink, struct ob_http_request *request, CURLcode result)
-{
-	struct ob_ack *ack = &sink->outcomes[sink->outcome_count++];
-	int64_t wait_s;
-
-	ack->tag = request->tag;
-	ob_http_request_judge(request, result, &ack->err, &wait_s);
-	set_free(sink, request);
-	if (wait_s <= 0 || sink->retry_after_max_ms == 0)
-		return;
-	int64_t max_s = sink->retry_after_max_ms / 1000;
-	int64_t until = now_us(sink) + (wait_s < max_s ? wait_s : max_s) * 1000000;
-	if (until > sink->wait_until_us)
-		sink->wait_until_us = until;
-}
-
-static void collect(struct http_sink *sink)
-{
-	const CURLMsg *message;
-	int left;
-
-	while ((message = curl_multi_info_read(sink->multi, &left))) {
-		CURLcode result = message->data.result; /* gone with the handle's removal */
-		char *private = NULL;
-
-		if (message->msg != CURLMSG_DONE)
-			continue;
-		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-		finish(sink, (struct ob_http_request *)(void *)private, result);
-	}
-}
-
-/* Wait up to wait_ms for something to happen, and let libcurl act on it. */
-static void drive(struct http_sink *sink, int64_t wait_ms)
-{
-	struct epoll_event events[EVENTS];
-	int running = 0;
-	int n = epoll_wait(sink->epoll, events, EVENTS, (int)wait_ms);
-
-	for (int i = 0; i < n; i++) {
-		int mask = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
-			   (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-			   (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-
-		(void)curl_multi_socket_action(sink->multi, events[i].data.fd, mask, &running);
-	}
-	if (sink->timer_us >= 0 && now_us(sink) >= sink->timer_us) {
-		sink->timer_us = -1;
-		(void)curl_multi_socket_action(sink->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	}
-	collect(sink);
-}
-
-/* ---- the operations -------------------------------------------------- */
+/* ---- requests -------------------------------------------------------- */
 
 static int must_wait(const struct http_sink *sink, struct ob_err *err)
 {
@@ -289,6 +113,126 @@ static int must_wait(const struct http_sink *sink, struct ob_err *err)
 			  "the receiver asked to be left alone for %lld s more (Retry-After)",
 			  (long long)left_us / 1000000 + 1);
 }
+
+static int64_t now_s(const struct http_sink *sink)
+{
+	return ob_clock_real_us(sink->base.clock) / 1000000;
+}
+
+static int start(struct http_sink *sink, struct ob_http_request *request, struct ob_err *err)
+{
+	if (curl_multi_add_handle(sink->multi.handle, request->easy) != CURLM_OK)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "no memory for a request");
+	request->state = OB_HTTP_ACTIVE;
+	sink->active++;
+	return 0;
+}
+
+/* Its outcome is known: that of the piece, or of all that is left when nothing gets through. */
+static void set_over(struct http_sink *sink, struct ob_http_request *request)
+{
+	if (request->outcome.kind == OB_ERR_DOWN)
+		ob_http_batch_rest(&request->batch);
+	request->state = OB_HTTP_OVER;
+	sink->over++;
+}
+
+/* Send the piece of its batch; a failure is its outcome. */
+static void start_piece(struct http_sink *sink, struct ob_http_request *request)
+{
+	request->outcome = OB_ERR_INIT;
+	int r = must_wait(sink, &request->outcome);
+	if (r == 0)
+		r = ob_http_request_fill_piece(request, now_s(sink), &request->outcome);
+	if (r == 0)
+		r = start(sink, request, &request->outcome);
+	if (r < 0)
+		set_over(sink, request);
+}
+
+static void start_filling(struct http_sink *sink)
+{
+	struct ob_http_request *request = sink->filling;
+
+	sink->filling = NULL;
+	if (request)
+		start_piece(sink, request);
+}
+
+static void stop(struct http_sink *sink, struct ob_http_request *request)
+{
+	(void)curl_multi_remove_handle(sink->multi.handle, request->easy);
+	request->state = OB_HTTP_FREE;
+	sink->active--;
+}
+
+static void obey(struct http_sink *sink, int64_t wait_s)
+{
+	int64_t max_s = sink->retry_after_max_ms / 1000;
+	int64_t until = now_us(sink) + (wait_s < max_s ? wait_s : max_s) * 1000000;
+
+	if (wait_s > 0 && sink->retry_after_max_ms > 0 && until > sink->wait_until_us)
+		sink->wait_until_us = until;
+}
+
+static void finish(struct http_sink *sink, struct ob_http_request *request, CURLcode result)
+{
+	int64_t wait_s;
+
+	ob_http_request_judge(request, result, &request->outcome, &wait_s);
+	stop(sink, request);
+	obey(sink, wait_s);
+	if (request->outcome.kind == OB_ERR_REJECT && ob_http_batch_halve(&request->batch))
+		start_piece(sink, request);
+	else
+		set_over(sink, request);
+}
+
+/* Hand out outcomes of one that is over; it goes on with its next piece, or is free. */
+static uint32_t take(struct http_sink *sink, struct ob_http_request *request, struct ob_ack *acks,
+		     size_t max)
+{
+	struct ob_http_batch *batch = &request->batch;
+	uint32_t n = ob_http_batch_take(batch, &request->outcome, acks, max);
+
+	if (batch->taken < batch->size)
+		return n;
+	sink->over--;
+	request->state = OB_HTTP_FREE;
+	if (ob_http_batch_next(batch))
+		start_piece(sink, request);
+	else
+		ob_http_batch_clear(batch);
+	return n;
+}
+
+static uint32_t take_all(struct http_sink *sink, struct ob_ack *acks, size_t max)
+{
+	uint32_t n = 0;
+
+	while (n < max && sink->over > 0) {
+		struct ob_http_request *request = &sink->requests[sink->take_at];
+
+		if (request->state == OB_HTTP_OVER)
+			n += take(sink, request, acks + n, max - n);
+		if (request->state != OB_HTTP_OVER)
+			sink->take_at = (sink->take_at + 1) % sink->window;
+	}
+	return n;
+}
+
+/* Let libcurl work until something happens, but no longer than that. */
+static void drive(struct http_sink *sink, int64_t end_us)
+{
+	struct ob_http_request *request;
+	CURLcode result;
+
+	ob_http_multi_work(&sink->multi, end_us);
+	while ((request = ob_http_multi_next(&sink->multi, &result)))
+		finish(sink, request, result);
+}
+
+/* ---- the operations -------------------------------------------------- */
 
 static int http_open(struct ob_sink *base, struct ob_err *err)
 {
@@ -306,25 +250,57 @@ static int http_open(struct ob_sink *base, struct ob_err *err)
 		return r;
 	if (!sink->requests)
 		sink->requests = calloc(sink->window, sizeof(*sink->requests));
-	if (!sink->outcomes)
-		sink->outcomes = calloc(sink->window, sizeof(*sink->outcomes));
-	if (!sink->requests || !sink->outcomes)
+	if (!sink->requests)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a window");
-	r = make_multi(sink, err);
+	r = ob_http_multi_init(&sink->multi, sink->base.clock, sink->window, err);
 	if (r == 0)
 		r = ob_http_request_init(&sink->requests[0], &sink->target, err);
 	sink->open = r == 0;
 	return r;
 }
 
-static struct ob_http_request *find_free(const struct http_sink *sink)
+/* One that can be filled, or NULL: none is free, or *ret_r says what failed. */
+static struct ob_http_request *find_free(struct http_sink *sink, int *ret_r, struct ob_err *err)
 {
 	uint32_t i = 0;
 
-	while (sink->requests[i].active)
+	while (i < sink->window && sink->requests[i].state != OB_HTTP_FREE)
 		i++;
-	assert(i < sink->window);
-	return &sink->requests[i];
+	*ret_r = i == sink->window ? OB_SINK_FULL
+				   : ob_http_request_init(&sink->requests[i], &sink->target, err);
+	return *ret_r == 0 ? &sink->requests[i] : NULL;
+}
+
+static int send_alone(struct http_sink *sink, const struct ob_delivery *delivery,
+		      struct ob_err *err)
+{
+	int r;
+	struct ob_http_request *request = find_free(sink, &r, err);
+
+	if (request)
+		r = ob_http_request_fill(request, delivery, now_s(sink), err);
+	return r == 0 ? start(sink, request, err) : r;
+}
+
+static int send_in_batch(struct http_sink *sink, const struct ob_delivery *delivery,
+			 struct ob_err *err)
+{
+	int r = OB_SINK_FULL;
+
+	if (sink->filling)
+		r = ob_http_batch_add(&sink->filling->batch, delivery, (size_t)sink->batch_bytes,
+				      err);
+	if (r != OB_SINK_FULL)
+		return r;
+	start_filling(sink);
+	struct ob_http_request *request = find_free(sink, &r, err);
+	if (request)
+		r = ob_http_batch_add(&request->batch, delivery, (size_t)sink->batch_bytes, err);
+	if (r == 0) {
+		request->state = OB_HTTP_FILLING;
+		sink->filling = request;
+	}
+	return r;
 }
 
 static int http_send(struct ob_sink *base, const struct ob_delivery *delivery, struct ob_err *err)
@@ -336,30 +312,8 @@ static int http_send(struct ob_sink *base, const struct ob_delivery *delivery, s
 	int r = must_wait(sink, err);
 	if (r < 0)
 		return r;
-	if (sink->active + sink->outcome_count == sink->window)
-		return OB_SINK_FULL;
-	struct ob_http_request *request = find_free(sink);
-	r = ob_http_request_init(request, &sink->target, err);
-	if (r == 0)
-		r = ob_http_request_fill(request, delivery,
-					 ob_clock_real_us(sink->base.clock) / 1000000, err);
-	if (r < 0)
-		return r;
-	if (curl_multi_add_handle(sink->multi, request->easy) != CURLM_OK)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "no memory for a request");
-	request->active = true;
-	sink->active++;
-	return 0;
-}
-
-static int64_t wait_ms(const struct http_sink *sink, int64_t end_us)
-{
-	int64_t until = sink->timer_us >= 0 && sink->timer_us < end_us ? sink->timer_us : end_us;
-	int64_t left_ms = (until - now_us(sink) + 999) / 1000;
-
-	if (left_ms <= 0)
-		return 0;
-	return left_ms < 1000 ? left_ms : 1000;
+	return sink->batch > 1 ? send_in_batch(sink, delivery, err)
+			       : send_alone(sink, delivery, err);
 }
 
 static int http_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, size_t max,
@@ -367,40 +321,36 @@ static int http_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, 
 {
 	struct http_sink *sink = (struct http_sink *)base;
 	int64_t end_us = now_us(sink) + timeout_ms * INT64_C(1000);
-	uint32_t n;
 
 	(void)err; /* nothing that happens here is permanent */
 	if (!sink->open)
 		return 0;
-	drive(sink, 0);
-	while (sink->outcome_count == 0 && sink->active > 0 && now_us(sink) < end_us)
-		drive(sink, wait_ms(sink, end_us));
-	n = sink->outcome_count < max ? sink->outcome_count : (uint32_t)max;
-	for (uint32_t i = 0; i < n; i++)
-		acks[i] = sink->outcomes[i];
-	sink->outcome_count -= n;
-	if (n > 0)
-		memmove(sink->outcomes, sink->outcomes + n,
-			sink->outcome_count * sizeof(*sink->outcomes));
-	return (int)n;
+	start_filling(sink);
+	drive(sink, now_us(sink));
+	while (sink->over == 0 && sink->active > 0 && now_us(sink) < end_us)
+		drive(sink, end_us);
+	return (int)take_all(sink, acks, max);
 }
 
 static void http_reset(struct ob_sink *base)
 {
 	struct http_sink *sink = (struct http_sink *)base;
 
-	for (uint32_t i = 0; sink->active > 0 && i < sink->window; i++) {
-		if (sink->requests[i].active)
-			set_free(sink, &sink->requests[i]); /* closes a connection in use */
+	for (uint32_t i = 0; sink->requests && i < sink->window; i++) {
+		if (sink->requests[i].state == OB_HTTP_ACTIVE)
+			stop(sink, &sink->requests[i]); /* closes a connection in use */
+		sink->requests[i].state = OB_HTTP_FREE;
+		ob_http_batch_clear(&sink->requests[i].batch);
 	}
-	sink->outcome_count = 0;
+	sink->filling = NULL;
+	sink->over = 0;
 }
 
 static int http_fd(struct ob_sink *base)
 {
 	const struct http_sink *sink = (const struct http_sink *)base;
 
-	return sink->open ? sink->epoll : -1;
+	return sink->open ? sink->multi.epoll : -1;
 }
 
 static void http_close(struct ob_sink *base)
@@ -410,12 +360,8 @@ static void http_close(struct ob_sink *base)
 	http_reset(base);
 	for (uint32_t i = 0; sink->requests && i < sink->window; i++)
 		ob_http_request_done(&sink->requests[i]);
-	if (sink->multi) {
-		(void)curl_multi_cleanup(sink->multi); /* still tells about sockets */
-		(void)close(sink->epoll);
-	}
+	ob_http_multi_done(&sink->multi);
 	free(sink->requests);
-	free(sink->outcomes);
 	ob_http_signer_done(&sink->target.signer);
 }
 
@@ -434,7 +380,7 @@ static void http_describe(struct ob_sink *base, struct ob_buf *out)
 	}
 
 static const struct ob_opt http_opts[] = {
-	TEXT("url", url, OB_OPT_REQUIRED, "Where to POST each message; https."),
+	TEXT("url", url, OB_OPT_REQUIRED, "Where to POST the messages; https."),
 	TEXT("secret", secret, OB_OPT_SECRET,
 	     "Signs each request (Standard Webhooks): whsec_ and Base64; several, parted by "
 	     "spaces, "
@@ -467,6 +413,25 @@ static const struct ob_opt http_opts[] = {
 		.min = 1,
 		.max = 256,
 		.help = "Requests at a time, each on a connection of its own.",
+	},
+	{
+		.name = "batch",
+		.type = OB_OPT_U32,
+		.offset = offsetof(struct http_sink, batch),
+		.dflt = "1",
+		.min = 1,
+		.max = 1000,
+		.help = "Messages of one request; more than 1: the body is a JSON array of those "
+			"that wait.",
+	},
+	{
+		.name = "batch_bytes",
+		.type = OB_OPT_SIZE,
+		.offset = offsetof(struct http_sink, batch_bytes),
+		.dflt = "1MB",
+		.min = 1024,
+		.max = 16 << 20,
+		.help = "Body of a batch; a message that is larger goes alone.",
 	},
 	{
 		.name = "retry_after_max",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which addresses a webhook may be sent to. */
+/* Which addresses and urls a webhook may be sent to. */
 #ifndef OB_SINK_HTTP_ADDR_H
 #define OB_SINK_HTTP_ADDR_H
+
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +19,8 @@ bool ob_http_addr_is_public(const struct sockaddr *addr);
 bool ob_http_addr_is_loopback(const struct sockaddr *addr);
 /* As text; "an address of another family" when it is neither IPv4 nor IPv6. */
 void ob_http_addr_format(const struct sockaddr *addr, char *out, size_t size);
+
+/* https, or http to this machine or where it is allowed, and no user in it; else ECONFIG. */
+int ob_http_url_check(const char *url, bool allow_http, struct ob_err *err);
 
 #endif

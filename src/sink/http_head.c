@@ -139,42 +139,43 @@ static void add_message(struct head *head, const struct ob_delivery *delivery)
 		add_text(head, "outbox-headers", m->headers);
 }
 
-static bool add_signature(struct head *head, const struct ob_http_target *target,
-			  const struct ob_delivery *delivery, int64_t now_s)
+static bool add_signature(struct head *head, const struct ob_http_target *target, const char *id,
+			  struct ob_str body, int64_t now_s)
 {
 	struct ob_buf signature = OB_BUF_INIT(1000);
-	char id[OB_UUID_TEXT_SIZE];
 
-	ob_uuid_format(&delivery->message->id, id);
 	add_own(head, "webhook-id", id);
 	add_number(head, "webhook-timestamp", now_s);
 	if (target->signer.count == 0)
 		return true;
-	bool ok = ob_http_sign(&target->signer, id, now_s, delivery->body, &signature);
+	bool ok = ob_http_sign(&target->signer, id, now_s, body, &signature);
 	add_own(head, "webhook-signature", ob_buf_str(&signature));
 	ob_buf_done(&signature);
 	return ok;
 }
 
-int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
-		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err)
+/* What every request has. */
+static bool add_common(struct head *head, const struct ob_http_target *target, const char *id,
+		       struct ob_str body, int64_t now_s)
 {
-	struct head head = { .line = OB_BUF_INIT(OB_HTTP_HEAD_MAX) };
-	bool ok = add_signature(&head, target, delivery, now_s);
+	bool ok = add_signature(head, target, id, body, now_s);
 
 	if (target->authorization)
-		add_own(&head, "authorization", target->authorization);
-	add_content_type(&head, delivery);
-	ob_buf_adds(&head.line, "expect:"); /* no second round trip */
-	end_line(&head);
-	add_message(&head, delivery);
-	ob_buf_done(&head.line);
-	if (ok && !head.failed && head.bytes <= OB_HTTP_HEAD_MAX) {
-		*ret_list = head.list;
+		add_own(head, "authorization", target->authorization);
+	ob_buf_adds(&head->line, "expect:"); /* no second round trip */
+	end_line(head);
+	return ok;
+}
+
+static int end_head(struct head *head, bool ok, struct curl_slist **ret_list, struct ob_err *err)
+{
+	ob_buf_done(&head->line);
+	if (ok && !head->failed && head->bytes <= OB_HTTP_HEAD_MAX) {
+		*ret_list = head->list;
 		return 0;
 	}
-	curl_slist_free_all(head.list);
-	if (!ok || head.failed)
+	curl_slist_free_all(head->list);
+	if (!ok || head->failed)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "%s",
 				  ok ? "no memory for the headers of a request"
 				     : "signing a request failed");
@@ -182,4 +183,29 @@ int ob_http_head_make(const struct ob_http_target *target, const struct ob_deliv
 			  "key, names and headers of the message make more than %d KB of HTTP "
 			  "headers",
 			  OB_HTTP_HEAD_MAX >> 10);
+}
+
+int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
+		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err)
+{
+	struct head head = { .line = OB_BUF_INIT(OB_HTTP_HEAD_MAX) };
+	char id[OB_UUID_TEXT_SIZE];
+
+	ob_uuid_format(&delivery->message->id, id);
+	bool ok = add_common(&head, target, id, delivery->body, now_s);
+	add_content_type(&head, delivery);
+	add_message(&head, delivery);
+	return end_head(&head, ok, ret_list, err);
+}
+
+int ob_http_head_make_piece(const struct ob_http_target *target, struct ob_http_batch *batch,
+			    int64_t now_s, struct curl_slist **ret_list, struct ob_err *err)
+{
+	struct head head = { .line = OB_BUF_INIT(OB_HTTP_HEAD_MAX) };
+	char id[OB_HTTP_BATCH_ID_SIZE];
+	bool ok = ob_http_batch_id(batch, id) &&
+		  add_common(&head, target, id, ob_http_batch_body(batch), now_s);
+
+	add_own(&head, "content-type", "application/json");
+	return end_head(&head, ok, ret_list, err);
 }

@@ -124,8 +124,10 @@ int ob_http_request_init(struct ob_http_request *request, const struct ob_http_t
 		return 0;
 	request->target = target;
 	request->easy = curl_easy_init();
-	if (!request->easy)
+	if (!request->easy || !ob_http_batch_init(&request->batch, target->batch_max)) {
+		ob_http_request_done(request);
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a request");
+	}
 	CURLcode code = set_transport(request);
 	code = code ? code : set_callbacks(request);
 	if (code == CURLE_OK)
@@ -140,26 +142,22 @@ void ob_http_request_done(struct ob_http_request *request)
 {
 	curl_easy_cleanup(request->easy);
 	curl_slist_free_all(request->headers);
+	ob_http_batch_done(&request->batch);
 	*request = (struct ob_http_request){ 0 };
 }
 
-int ob_http_request_fill(struct ob_http_request *request, const struct ob_delivery *delivery,
-			 int64_t now_s, struct ob_err *err)
+/* Owns the headers from here on. */
+static int fill(struct ob_http_request *request, struct curl_slist *headers, struct ob_str body,
+		struct ob_err *err)
 {
-	struct curl_slist *headers = NULL;
-	struct ob_str body = delivery->body.n > 0 ? delivery->body : OB_STR("");
-	int r = ob_http_head_make(request->target, delivery, now_s, &headers, err);
-
-	if (r < 0)
-		return r;
 	CURLcode code = curl_easy_setopt(request->easy, CURLOPT_HTTPHEADER, headers);
+
 	code = code ? code
 		    : curl_easy_setopt(request->easy, CURLOPT_POSTFIELDSIZE_LARGE,
 				       (curl_off_t)body.n);
 	code = code ? code : curl_easy_setopt(request->easy, CURLOPT_POSTFIELDS, body.p);
 	curl_slist_free_all(request->headers);
 	request->headers = headers;
-	request->tag = delivery->tag;
 	request->status = 0;
 	request->head_done = false;
 	request->head_bytes = request->body_bytes = request->excerpt_size = 0;
@@ -168,6 +166,26 @@ int ob_http_request_fill(struct ob_http_request *request, const struct ob_delive
 		return 0;
 	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "setting up a request: %s",
 			  curl_easy_strerror(code));
+}
+
+int ob_http_request_fill(struct ob_http_request *request, const struct ob_delivery *delivery,
+			 int64_t now_s, struct ob_err *err)
+{
+	struct curl_slist *headers = NULL;
+	int r = ob_http_head_make(request->target, delivery, now_s, &headers, err);
+
+	if (r < 0)
+		return r;
+	ob_http_batch_set(&request->batch, delivery);
+	return fill(request, headers, delivery->body.n > 0 ? delivery->body : OB_STR(""), err);
+}
+
+int ob_http_request_fill_piece(struct ob_http_request *request, int64_t now_s, struct ob_err *err)
+{
+	struct curl_slist *headers = NULL;
+	int r = ob_http_head_make_piece(request->target, &request->batch, now_s, &headers, err);
+
+	return r < 0 ? r : fill(request, headers, ob_http_batch_body(&request->batch), err);
 }
 
 /* ---- its end --------------------------------------------------------- */

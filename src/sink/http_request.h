@@ -3,6 +3,7 @@
 #ifndef OB_SINK_HTTP_REQUEST_H
 #define OB_SINK_HTTP_REQUEST_H
 
+#include "sink/http_batch.h"
 #include "sink/http_sign.h"
 #include "sink/sink.h"
 
@@ -21,16 +22,25 @@ struct ob_http_target {
 	const char *ca_file, *cert_file, *key_file; /* NULL: none */
 	int64_t connect_timeout_ms, timeout_ms;
 	bool allow_private;
+	uint32_t batch_max; /* messages of a request */
 	struct ob_http_signer signer;
 };
 
-/* All zero is an unused one; it is used for one message after another. */
+enum ob_http_state {
+	OB_HTTP_FREE,
+	OB_HTTP_FILLING, /* its batch takes more */
+	OB_HTTP_ACTIVE,  /* in the multi */
+	OB_HTTP_OVER,    /* its outcome waits to be fetched */
+};
+
+/* All zero is an unused one; it is used for one batch after another. */
 struct ob_http_request {
 	CURL *easy;
 	const struct ob_http_target *target;
 	struct curl_slist *headers;
-	uint64_t tag;
-	bool active; /* in the multi */
+	enum ob_http_state state;
+	struct ob_http_batch batch;
+	struct ob_err outcome; /* when it is over */
 
 	/* the response */
 	int status;     /* of the last status line; 0: none */
@@ -53,6 +63,8 @@ void ob_http_request_done(struct ob_http_request *request);
  */
 int ob_http_request_fill(struct ob_http_request *request, const struct ob_delivery *delivery,
 			 int64_t now_s, struct ob_err *err);
+/* The same for the piece of its batch. */
+int ob_http_request_fill_piece(struct ob_http_request *request, int64_t now_s, struct ob_err *err);
 /*
  * It is over with that result: the outcome. The one place that knows what statuses and the
  * library's codes mean. *ret_wait_s is how long the receiver wants to be left alone; 0: no such
@@ -68,5 +80,8 @@ void ob_http_request_judge(const struct ob_http_request *request, CURLcode resul
  */
 int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
 		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err);
+/* Those of a piece of a batch: what the messages say of themselves is in the body. */
+int ob_http_head_make_piece(const struct ob_http_target *target, struct ob_http_batch *batch,
+			    int64_t now_s, struct curl_slist **ret_list, struct ob_err *err);
 
 #endif

@@ -132,6 +132,8 @@ static const struct sink_kind *find_kind(const char *name)
 #if HAVE_HTTP
 	if (strcmp(name, sink_kind_http.name) == 0)
 		return &sink_kind_http;
+	if (strcmp(name, sink_kind_http_batch.name) == 0)
+		return &sink_kind_http_batch;
 #endif
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kinds[i].name, name) == 0)

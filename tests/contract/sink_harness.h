@@ -38,8 +38,8 @@ struct sink_kind {
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_kafka, sink_kind_nats, sink_kind_rabbitmq,
-	sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_http_batch, sink_kind_kafka, sink_kind_nats,
+	sink_kind_rabbitmq, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;

@@ -8,8 +8,11 @@
 #include <check.h>
 #include <stdlib.h>
 
+static size_t hidden; /* so many requests are read back no more */
+
 static void http_begin(struct sink_env *env)
 {
+	hidden = 0;
 	env->peer = http_receiver_new();
 }
 
@@ -23,7 +26,7 @@ static int http_port(struct sink_env *env)
 	return http_receiver_port(env->peer);
 }
 
-static struct ob_sink *http_make(struct sink_env *env)
+static struct ob_sink *make_with(struct sink_env *env, const char *batch)
 {
 	struct ob_sink *sink = NULL;
 	struct ob_err err = OB_ERR_INIT;
@@ -33,11 +36,22 @@ static struct ob_sink *http_make(struct sink_env *env)
 		       env->port ? env->port : http_port(env));
 	const struct ob_opt_value options[] = { { "url", url },
 						{ "allow_private", "true" },
+						{ "batch", batch },
 						{ "timeout", env->timeout } };
-	if (ob_sink_new(&ob_sink_http, options, env->timeout ? 3 : 2, &ob_clock_system, &sink,
+	if (ob_sink_new(&ob_sink_http, options, env->timeout ? 4 : 3, &ob_clock_system, &sink,
 			&err) < 0)
 		ck_abort_msg("%s", err.msg);
 	return sink;
+}
+
+static struct ob_sink *http_make(struct sink_env *env)
+{
+	return make_with(env, "1");
+}
+
+static struct ob_sink *batch_make(struct sink_env *env)
+{
+	return make_with(env, "7");
 }
 
 static struct ob_str keep_header(struct ob_arena *arena, const struct http_request_seen *seen,
@@ -105,6 +119,62 @@ static size_t http_list(struct sink_env *env, struct stored **ret_stored)
 	*ret_stored = list;
 	return count;
 }
+
+/* ---- batches --------------------------------------------------------- */
+
+/* The elements of a JSON array, as lines. */
+static void add_elements(struct ob_buf *out, const struct http_request_seen *seen)
+{
+	bool quoted = false;
+	int depth = 0;
+
+	for (size_t i = 1; i + 1 < seen->body_size; i++) {
+		char c = seen->body[i];
+
+		if (quoted && c == '\\')
+			ob_buf_addc(out, seen->body[i++]);
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted)
+			depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+		ob_buf_addc(out, !quoted && depth == 0 && c == ',' ? '\n' : seen->body[i]);
+	}
+	ob_buf_addc(out, '\n');
+}
+
+static struct ob_str batch_read(struct sink_env *env)
+{
+	size_t count = http_receiver_count(env->peer);
+
+	ob_buf_clear(&env->text);
+	for (size_t i = hidden; i < count; i++) {
+		struct http_request_seen seen = http_receiver_get(env->peer, i);
+		struct ob_str body = { seen.body, seen.body_size };
+
+		ck_assert(ob_json_valid(body, NULL) && body.p[0] == '[');
+		add_elements(&env->text, &seen);
+	}
+	ck_assert(!env->text.failed);
+	return ob_buf_view(&env->text);
+}
+
+static void batch_clear(struct sink_env *env)
+{
+	hidden = http_receiver_count(env->peer);
+}
+
+const struct sink_kind sink_kind_http_batch = {
+	.name = "http-batch",
+	.lines = true,
+	.make = batch_make,
+	.read = batch_read,
+	.clear = batch_clear,
+	.begin = http_begin,
+	.end = http_end,
+	.concurrent = true,
+	.wait_ms = 20,
+	.port = http_port,
+};
 
 const struct sink_kind sink_kind_http = {
 	.name = "http",

@@ -218,6 +218,9 @@ static bool serve(struct http_receiver *receiver, int fd, struct input *in)
 			return false;
 	}
 	record(receiver, in->data, head, in->data + head, body);
+	if (answer.holding &&
+	    !memmem(in->data + head, body, answer.holding, strlen(answer.holding)))
+		answer = (struct http_answer){ 0 };
 	in->used -= head + body;
 	memmove(in->data, in->data + head + body, in->used + 1);
 	return respond(fd, &answer);

@@ -33,6 +33,7 @@ struct http_answer {
 	const char *headers; /* lines with CR LF, or NULL */
 	const char *body;    /* or NULL */
 	size_t times;        /* so many requests; then the answer is a plain 200. 0: for ever */
+	const char *holding; /* a body without this text gets a plain 200; NULL: all the same */
 };
 
 struct http_request_seen {
