@@ -7,14 +7,21 @@ SEEDS ?= 100000
 DEMO_SECONDS ?= 20
 TORTURE_SECONDS ?= 60
 TESTFLAGS ?=
+BENCHFLAGS ?=
 
-.PHONY: all demo test asan tsan sim torture fuzz style install clean help
+.PHONY: all bench demo test asan tsan sim torture fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
 
 demo: all ## see it work for DEMO_SECONDS, and have it checked
 	@build/src/cli/outbox demo --seconds $(DEMO_SECONDS)
+
+bench: ## measure the release build on this machine: 25 minutes, BENCHFLAGS=--quick for 2
+	tools/setup test
+	meson setup build -Dbuildtype=release -Dtests=disabled $$([ ! -e build/build.ninja ] || echo --reconfigure)
+	ninja -C build measure
+	build/bench/outbox-bench --json build/bench.json --markdown build/bench.md --svg build/bench.svg $(BENCHFLAGS)
 
 test: build-test/build.ninja ## run the tests
 	ninja -C build-test

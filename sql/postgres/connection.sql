@@ -7,14 +7,16 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
 
 -- name: pins
 -- Whatever the server, the database or the role sets. $1 search_path, $2 statement_timeout,
--- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout. row_security off: a policy that hides rows is an error.
+-- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout,
+-- $6 plan_cache_mode. row_security off: a policy that hides rows is an error.
 SELECT set_config('search_path', $1, true), set_config('statement_timeout', $2, true),
        set_config('lock_timeout', $3, true), set_config('synchronous_commit', $4, true),
        set_config('idle_in_transaction_session_timeout', $5, true),
        set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true),
        set_config('standard_conforming_strings', 'on', true), set_config('transform_null_equals', 'off', true),
        set_config('row_security', 'off', true), set_config('jit', 'off', true),
-       set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true)
+       set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true),
+       set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', $6, true)
 
 -- name: commit
 COMMIT

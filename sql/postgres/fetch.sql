@@ -2,70 +2,109 @@
 -- list are the same, in the order that src/store/postgres_fetch.c reads them.
 
 -- name: fetch
--- $1 target, $2 partitions in their order, $3 seq in flight, $4 limit, $5 a partition's share,
--- $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes, $8 how many partitions get one more. First
--- everyone's share, then, of the partitions that had more, what is left of the limit. Each partition
--- reads its ready index in order and stops at its part. What lies far behind the bytes is not sent at
--- all; the exact end is found by the reader, since sizes here are those of compressed values, without
--- their headers. Names with # cannot be columns of a layout.
-WITH "#lanes" AS MATERIALIZED (
-  SELECT "#p"::smallint AS "#p", "#l", $5::bigint + ("#l" <= $8::bigint)::int AS "#n" FROM unnest($2::bigint[]) WITH ORDINALITY AS u ("#p", "#l")
-), "#one" AS MATERIALIZED (
-  SELECT 1 AS "#round", "#lanes".*, c.* FROM "#lanes" CROSS JOIN LATERAL (
-    SELECT * FROM (
-      (SELECT m.* FROM {outbox} AS m
-        WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 0
-          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-          AND m.{seq} <> ALL ($3::bigint[])
-          AND ($6::bigint = 2 OR NOT EXISTS (
-               SELECT 1 FROM {outbox} AS h
-                WHERE h.{target} = $1 AND h.{partition_no} = "#lanes"."#p"
-                  AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
-                  AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
-      UNION ALL
-      (SELECT m.* FROM {outbox} AS m
-        WHERE m.{target} = $1 AND m.{partition_no} = "#lanes"."#p" AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
-          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-          AND m.{seq} <> ALL ($3::bigint[])
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT "#lanes"."#n")
-    ) AS x ORDER BY {priority} DESC, {seq} LIMIT "#lanes"."#n") AS c
-), "#more" AS (
-  SELECT 2 AS "#round", full_lanes.*, c.*
-    FROM (SELECT "#p", "#l", "#n" FROM "#one" GROUP BY "#p", "#l", "#n" HAVING count(*) = "#n") AS full_lanes
-    CROSS JOIN LATERAL (
-    SELECT * FROM (
-      (SELECT m.* FROM {outbox} AS m
-        WHERE m.{target} = $1 AND m.{partition_no} = full_lanes."#p" AND m.{status} = 0
-          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-          AND m.{seq} <> ALL ($3::bigint[])
-          AND ($6::bigint = 2 OR NOT EXISTS (
-               SELECT 1 FROM {outbox} AS h
-                WHERE h.{target} = $1 AND h.{partition_no} = full_lanes."#p"
-                  AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
-                  AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint)
-      UNION ALL
-      (SELECT m.* FROM {outbox} AS m
-        WHERE m.{target} = $1 AND m.{partition_no} = full_lanes."#p" AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
-          AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-          AND m.{seq} <> ALL ($3::bigint[])
-        ORDER BY m.{priority} DESC, m.{seq} LIMIT $4::bigint)
-    ) AS x ORDER BY {priority} DESC, {seq}
-    OFFSET full_lanes."#n" LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)) AS c
-   ORDER BY full_lanes."#l", c.{priority} DESC, c.{seq}
-   LIMIT greatest($4::bigint - (SELECT count(*) FROM "#one"), 0)
-)
+-- $1 target, $2 partitions in their order, $3 where each begins, $4 how many of each, $5 seq in
+-- flight, $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes. The first row is the snapshot.
+-- Each partition reads its ready index from its mark on and stops at its part; most rows have
+-- priority 0, and only there an index scan can begin at a number. The caller puts the parts in order
+-- and divides. What lies far behind the bytes is not sent at all; the exact end is found by the reader,
+-- since sizes here are those of compressed values. Planned once, so that values come as parameters:
+-- NOT IN is a hash there, and (SELECT ...) is computed once. Names with # cannot be columns of a layout.
+SELECT NULL::bigint AS {seq}, NULL{?+string_id}::text{/}{!+string_id}::uuid{/} AS {id}, pg_current_snapshot()::text AS {aggregate_type}, NULL::text AS {aggregate_id}, NULL::text AS {event_type},
+       NULL::{?+binary_payload}bytea{/}{!+binary_payload}json{/} AS {payload}, NULL::json AS "#headers", NULL::text AS "#correlation_id", NULL::text AS "#causation_id", NULL::text AS {ordering_key},
+       NULL::text AS {target}, NULL::bigint AS "#sequence_number", NULL::timestamptz AS "#occurred_at", NULL::timestamptz AS {created_at}, NULL::integer AS "#revision",
+       NULL::smallint AS {priority}, NULL::integer AS {attempts}, NULL::smallint AS {status}, NULL::smallint AS {partition_no}, NULL::bigint AS "#l"
+UNION ALL
 SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {headers|NULL::json},
        {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
        {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
-       {priority}, {attempts}, {status}, {partition_no}, "#round", "#l"
-  FROM (SELECT *, sum(greatest(pg_column_size({payload}) - 4, 0) + greatest(pg_column_size({headers|NULL::json}) - 4, 0))
-                  OVER (PARTITION BY "#l" ORDER BY "#round", {priority} DESC, {seq}
-                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS "#before"
-          FROM (SELECT * FROM "#one" UNION ALL SELECT * FROM "#more") AS both_rounds) AS found
+       {priority}, {attempts}, {status}, {partition_no}, "#l"
+  FROM (
+  SELECT c.*, "#l",
+         sum(greatest(pg_column_size(c.{payload}) - 4, 0) + greatest(pg_column_size({?headers}c.{headers}{/}{!headers}NULL::json{/}) - 4, 0))
+           OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS "#before"
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u ("#p", "#low", "#n", "#l")
+   CROSS JOIN LATERAL (
+    (SELECT m.* FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} > 0 AND m.{seq} >= "#low"
+        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
+        AND ($6::bigint = 2
+             OR (SELECT NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND h.{partition_no} = ANY ($2::bigint[]::smallint[])))
+             OR NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
+                    AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
+    UNION ALL
+    (SELECT m.* FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
+        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
+        AND ($6::bigint = 2
+             OR (SELECT NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND h.{partition_no} = ANY ($2::bigint[]::smallint[])))
+             OR NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
+                    AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
+      ORDER BY m.{seq} LIMIT "#n")
+    UNION ALL
+    (SELECT m.* FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} < 0 AND m.{seq} >= "#low"
+        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
+        AND ($6::bigint = 2
+             OR (SELECT NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND h.{partition_no} = ANY ($2::bigint[]::smallint[])))
+             OR NOT EXISTS (SELECT 1 FROM {outbox} AS h
+                  WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
+                    AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
+                    AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
+    UNION ALL
+    (SELECT m.* FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
+        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
+   ) AS c) AS found
  WHERE coalesce("#before", 0) <= $7::bigint
- ORDER BY "#round", "#l", {priority} DESC, {seq}
+
+-- name: look_number
+-- The last number that was drawn; NULL when nobody tells us.
+SELECT CASE WHEN has_sequence_privilege(q, 'USAGE, SELECT') THEN pg_sequence_last_value(q::regclass) END
+  FROM pg_get_serial_sequence('{outbox}', replace('{seq}', '"', '')) AS q
+
+-- name: look_writers
+-- Transactions of others that may have drawn a number and are open: the lock comes before the first number and goes
+-- after the commit shows. Their ids would not do: one above the snapshot's xmax is open and not in its
+-- list. Asking for the number locks like drawing one.
+SELECT count(*) FROM pg_locks AS l
+ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
+   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND l.relation IN (to_regclass('{outbox}'), pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass)
+
+-- name: look
+-- The lowest unfinished row of each partition ($2) from its mark ($3) on, and the snapshot. Those that
+-- stand in no order of numbers are only counted up to a limit: then there is no mark.
+SELECT pg_current_snapshot()::text, "#p", least(
+    (SELECT m.{seq} FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
+      ORDER BY m.{seq} LIMIT 1),
+    (SELECT CASE WHEN count(*) < 1000 THEN min(s) ELSE 0 END FROM (
+      SELECT m.{seq} AS s FROM {outbox} AS m
+       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} > 0 AND m.{seq} >= "#low" LIMIT 1000) AS x),
+    (SELECT CASE WHEN count(*) < 1000 THEN min(s) ELSE 0 END FROM (
+      SELECT m.{seq} AS s FROM {outbox} AS m
+       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} < 0 AND m.{seq} >= "#low" LIMIT 1000) AS x),
+    (SELECT CASE WHEN count(*) < 1000 THEN min(s) ELSE 0 END FROM (
+      SELECT m.{seq} AS s FROM {outbox} AS m
+       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1) LIMIT 1000) AS x))
+  FROM unnest($2::bigint[], $3::bigint[]) AS u ("#p", "#low")
 
 -- name: claim
 -- $1 target, $2 token, $3 worker, $4 limit, $5 bytes, $6 how long in us.

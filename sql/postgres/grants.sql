@@ -4,7 +4,8 @@
 -- name: grants
 -- A producer writes the columns of a message: it reads nothing but the version,
 -- and cannot say that a row is published.
--- The identity column needs no right on its sequence. The relay changes rows, and no table.
+-- The identity column needs no right on its sequence. The relay changes rows, and no table; it looks at
+-- the sequence to know where its reading may begin, and reads more where it may not look.
 BEGIN;
 DO $grants$
 BEGIN
@@ -16,6 +17,9 @@ BEGIN
   END IF;
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO {name:producer}, {name:relay}',
     (SELECT relnamespace::regnamespace FROM pg_class WHERE oid = '{outbox}'::regclass));
+  IF pg_get_serial_sequence('{outbox}', replace('{seq}', '"', '')) IS NOT NULL THEN
+    EXECUTE format('GRANT SELECT ON SEQUENCE %s TO {name:relay}', pg_get_serial_sequence('{outbox}', replace('{seq}', '"', '')));
+  END IF;
   EXECUTE (SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO {name:producer}', p.oid::regprocedure), '; ')
     FROM pg_proc AS p JOIN pg_class AS c ON c.relnamespace = p.pronamespace
    WHERE c.oid = '{outbox}'::regclass AND quote_ident(p.proname) = quote_ident(c.relname || '_push'));

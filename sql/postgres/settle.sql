@@ -11,15 +11,16 @@ SELECT partition_no::bigint FROM {partitions}
 
 -- name: publish
 -- Rows that nothing happened to since they were fetched ($1 seq, $2 id, $3 partition), all in
--- one statement behind fence ($4 target, $5 owner, $6 and $7 leases), and the minute's count. IS TRUE:
+-- one statement behind fence ($4 target, $5 owner, $6 and $7 leases), and the minute's count. In the
+-- order of their numbers, which is that of the pages they stand on. IS TRUE:
 -- rows are found by their number, whatever other index the statistics speak for. One
 -- that is ours and does not apply divides by zero: that undoes the transaction, and the long way is taken.
-WITH "#ours" AS (
-  SELECT partition_no::bigint AS p FROM {partitions}
-   WHERE target = $4 AND lease_owner = $5::uuid
-     AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))
-), "#given" AS MATERIALIZED (
-  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p) WHERE p IN (SELECT p FROM "#ours")
+WITH "#given" AS MATERIALIZED (
+  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p)
+   WHERE p = ANY (ARRAY(SELECT partition_no::bigint FROM {partitions}
+                         WHERE target = $4 AND lease_owner = $5::uuid
+                           AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))))
+   ORDER BY s
 ), "#hit" AS (
   UPDATE {outbox} AS m SET {status} = 1, {published_at} = (SELECT clock_timestamp()), {last_error} = NULL
     FROM "#given" AS g
@@ -34,12 +35,12 @@ SELECT date_trunc('minute', clock_timestamp(), 'UTC'), $4, pg_backend_pid() % 64
     ON CONFLICT (minute, target, slot) DO UPDATE SET published = t.published + excluded.published
 
 -- name: publish_delete
-WITH "#ours" AS (
-  SELECT partition_no::bigint AS p FROM {partitions}
-   WHERE target = $4 AND lease_owner = $5::uuid
-     AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))
-), "#given" AS MATERIALIZED (
-  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p) WHERE p IN (SELECT p FROM "#ours")
+WITH "#given" AS MATERIALIZED (
+  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p)
+   WHERE p = ANY (ARRAY(SELECT partition_no::bigint FROM {partitions}
+                         WHERE target = $4 AND lease_owner = $5::uuid
+                           AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))))
+   ORDER BY s
 ), "#hit" AS (
   DELETE FROM {outbox} AS m USING "#given" AS g
    WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'

@@ -232,6 +232,22 @@ static int deliver_rest(struct demo *d, struct ob_err *err)
 	return r;
 }
 
+static int make_files(struct demo *d, struct ob_err *err)
+{
+	/*
+	 * A short lease makes the mishaps interesting. Without them it is longer, so that a
+	 * slow machine does not look like one.
+	 */
+	const char *lease = d->args->chaos
+				    ? "{ lease_ttl: 2s, lease_renew: 500ms, heartbeat_ttl: 2s }"
+				    : "{ lease_ttl: 15s, lease_renew: 5s, heartbeat_ttl: 20s }";
+	char relay[160];
+
+	(void)snprintf(relay, sizeof(relay), "    batch_size: %d\n    leasing: %s\n", OB_DEMO_BATCH,
+		       lease);
+	return ob_demo_files_make(&d->files, "demo", relay, err);
+}
+
 static int begin(struct demo *d, struct ob_err *err)
 {
 	struct ob_store_conf conf = { .url = d->files.url };
@@ -241,7 +257,7 @@ static int begin(struct demo *d, struct ob_err *err)
 	(void)unsetenv("OUTBOX_STORE");
 	int r = ob_signals_init(&d->signals, err);
 	if (r == 0)
-		r = ob_demo_files_make(&d->files, d->args->chaos, err);
+		r = make_files(d, err);
 	if (r < 0)
 		return r;
 	r = ob_store_connect(&conf, &d->store, err);

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 
 extern const struct ob_cmd ob_cmd_backends;
+extern const struct ob_cmd ob_cmd_bench;
 extern const struct ob_cmd ob_cmd_cleanup;
 extern const struct ob_cmd ob_cmd_completion;
 extern const struct ob_cmd ob_cmd_config_check;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `outbox demo`, one file each. Inside cmd_demo.c and demo_*.c only. */
+/*
+ * The parts of `outbox demo`, one file each. Inside cmd_demo.c and demo_*.c only; the files
+ * also serve cmd_bench.c.
+ */
 #ifndef OB_CLI_DEMO_H
 #define OB_CLI_DEMO_H
 
@@ -25,8 +28,13 @@ struct ob_demo_files {
 
 /* ---- demo_files.c -------------------------------------------------------- */
 
-/* Make the directory, the configuration and the database with its outbox. */
-int ob_demo_files_make(struct ob_demo_files *files, bool chaos, struct ob_err *err);
+/*
+ * Make the directory, the configuration and the database with its outbox. `name`: of the command
+ * that does; `relay`: further lines of its relay, each with four spaces before and a line
+ * break behind.
+ */
+int ob_demo_files_make(struct ob_demo_files *files, const char *name, const char *relay,
+		       struct ob_err *err);
 /* Remove what was made; what is not ours stays. */
 void ob_demo_files_remove(const struct ob_demo_files *files);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory with all that the demonstration needs, and nothing outside of it. */
+/* A directory with all that the demonstration or a measurement needs, and nothing outside of it. */
 #include "cli/demo.h"
 
 #include "base/cleanup.h"
@@ -8,28 +8,22 @@
 
 enum { PARTITIONS = 16 };
 
-static int write_config(const struct ob_demo_files *files, bool chaos, struct ob_err *err)
+static int write_config(const struct ob_demo_files *files, const char *name, const char *relay,
+			struct ob_err *err)
 {
-	/*
-	 * A short lease makes the mishaps interesting. Without them it is longer, so that a
-	 * slow machine does not look like one.
-	 */
-	const char *lease = chaos ? "{ lease_ttl: 2s, lease_renew: 500ms, heartbeat_ttl: 2s }"
-				  : "{ lease_ttl: 15s, lease_renew: 5s, heartbeat_ttl: 20s }";
 	OB_CLEANUP(ob_fclosep) FILE *f = fopen(files->config, "we");
 
 	if (f)
 		(void)fprintf(f,
-			      "# Made by `outbox demo`.\n"
+			      "# Made by `outbox %s`.\n"
 			      "stores:\n"
 			      "  main: { url: \"sqlite:outbox.db\" }\n"
 			      "sinks:\n"
 			      "  out: { type: file, path: events.ndjson }\n"
 			      "relays:\n"
 			      "  - name: default\n"
-			      "    batch_size: %d\n"
-			      "    leasing: %s\n",
-			      OB_DEMO_BATCH, lease);
+			      "%s",
+			      name, relay);
 	if (!f || fflush(f) != 0)
 		return ob_err_errno(err, OUTBOX_EINVAL, OB_ERR_FATAL, "writing '%s'",
 				    files->config);
@@ -49,11 +43,12 @@ static int make_database(const struct ob_demo_files *files, struct ob_err *err)
 	return r < 0 ? r : ob_store_setup(store, &setup, &done, err);
 }
 
-int ob_demo_files_make(struct ob_demo_files *files, bool chaos, struct ob_err *err)
+int ob_demo_files_make(struct ob_demo_files *files, const char *name, const char *relay,
+		       struct ob_err *err)
 {
 	const char *temp = getenv("TMPDIR");
-	int n = snprintf(files->dir, sizeof(files->dir), "%s/outbox-demo.XXXXXX",
-			 temp && *temp == '/' ? temp : "/tmp");
+	int n = snprintf(files->dir, sizeof(files->dir), "%s/outbox-%s.XXXXXX",
+			 temp && *temp == '/' ? temp : "/tmp", name);
 
 	if (n < 0 || (size_t)n >= sizeof(files->dir))
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "TMPDIR is too long");
@@ -66,7 +61,7 @@ int ob_demo_files_make(struct ob_demo_files *files, bool chaos, struct ob_err *e
 	(void)snprintf(files->events, sizeof(files->events), "%s/events.ndjson", files->dir);
 	(void)snprintf(files->url, sizeof(files->url), "sqlite:%s", files->database);
 	(void)snprintf(files->log, sizeof(files->log), "%s/workers.log", files->dir);
-	int r = write_config(files, chaos, err);
+	int r = write_config(files, name, relay, err);
 	if (r == 0)
 		r = make_database(files, err);
 	if (r < 0)

@@ -27,7 +27,8 @@
 	X(LATE_SEND, 11, "the local deadline of the lease is not checked before a send") \
 	X(RENEW_TRUST, 12, "a failed renewal extends the local deadline") \
 	X(CHARGE_FOLLOWER, 13, "a follower pays for the failure of the message before it") \
-	X(LOSE_ON_DRAIN, 14, "stopping settles what is still unconfirmed as published")
+	X(LOSE_ON_DRAIN, 14, "stopping settles what is still unconfirmed as published") \
+	X(UNSAFE_MARK, 15, "a fetch begins above numbers of a transaction that was still open")
 
 enum ob_mutant {
 	OB_MUTANT_NONE = 0,

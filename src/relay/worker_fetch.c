@@ -14,8 +14,10 @@ static size_t choose_partitions(struct ob_relay_worker *worker)
 		uint32_t p = worker->view[(i + worker->rotation) % n].partition;
 		const struct ob_worker_part *part = &worker->parts[p];
 
-		if (part->owned && !part->draining && now < part->deadline_us)
+		if (part->owned && !part->draining && now < part->deadline_us) {
+			worker->fetch_epochs[count] = part->epoch;
 			worker->fetch_parts[count++] = p;
+		}
 	}
 	worker->rotation++;
 	if (OB_IS_MUTANT(EMPTY_SET) && n == 0) {
@@ -77,6 +79,7 @@ static int read_rows(struct ob_relay_worker *worker, struct ob_batch *batch, uin
 		.target = worker->conf.relay->name,
 		.partitions = worker->fetch_parts,
 		.partition_count = partitions,
+		.epochs = worker->fetch_epochs,
 		.limit = limit,
 		.max_bytes = (size_t)worker->conf.relay->batch_bytes,
 		.ordering = worker->flight.conf.ordering,

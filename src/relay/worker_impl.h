@@ -71,6 +71,7 @@ struct ob_relay_worker {
 	/* room for one call each */
 	struct ob_ack acks[OB_WORKER_ACKS];
 	uint32_t fetch_parts[OB_PARTITIONS_MAX];
+	uint64_t fetch_epochs[OB_PARTITIONS_MAX];
 	struct ob_outcome *outcomes;
 	struct ob_entry **settling;
 	struct ob_lease leases[OB_PARTITIONS_MAX];

@@ -6,11 +6,12 @@
  * receiver or to a proxy; only those of CloudEvents and of tracing go by their own name.
  */
 #include "base/json.h"
+#include "sink/head.h"
 #include "sink/http_request.h"
+#include "sink/line.h"
 
 #include <stdio.h>
 #include <strings.h>
-#include <time.h>
 
 struct head {
 	struct curl_slist *list;
@@ -44,33 +45,11 @@ static void add_own(struct head *head, const char *name, const char *value)
 	end_line(head);
 }
 
-static void add_encoded(struct ob_buf *out, struct ob_str text, bool is_name)
-{
-	static const char hex[] = "0123456789ABCDEF";
-
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-		unsigned char letter = c | 0x20;
-		bool plain = (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') ||
-			     c == '-' || c == '_' || c == '.';
-
-		if (!is_name)
-			plain = c > ' ' && c < 0x7f && c != '"' && c != '%';
-		if (plain) {
-			ob_buf_addc(out, (char)c);
-			continue;
-		}
-		ob_buf_addc(out, '%');
-		ob_buf_addc(out, hex[c >> 4]);
-		ob_buf_addc(out, hex[c & 15]);
-	}
-}
-
 /* The library drops a header without a value, unless a semicolon stands there. */
 static void add_value(struct head *head, struct ob_str value)
 {
 	ob_buf_adds(&head->line, value.n > 0 ? ": " : ";");
-	add_encoded(&head->line, value, false);
+	ob_head_add_value(&head->line, value);
 	end_line(head);
 }
 
@@ -94,30 +73,10 @@ static void add_number(struct head *head, const char *name, int64_t value)
 
 static void add_time(struct head *head, const char *name, int64_t us)
 {
-	time_t seconds = (time_t)(us / 1000000 - (us % 1000000 < 0));
-	int micros = (int)((us % 1000000 + 1000000) % 1000000);
-	char text[64], day[32];
-	struct tm tm;
+	char text[OB_LINE_TIME_SIZE];
 
-	if (us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900 ||
-	    strftime(day, sizeof(day), "%FT%T", &tm) == 0)
-		return;
-	(void)snprintf(text, sizeof(text), "%s.%06dZ", day, micros);
-	add_own(head, name, text);
-}
-
-static bool is_name(struct ob_str name, const char *other)
-{
-	return name.n == strlen(other) && strncasecmp(name.p, other, name.n) == 0;
-}
-
-static bool is_printable(struct ob_str text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		if (text.p[i] < ' ' || text.p[i] > '~')
-			return false;
-	}
-	return true;
+	if (ob_line_time(us, text))
+		add_own(head, name, text);
 }
 
 static void add_header(struct head *head, const struct ob_header *header)
@@ -125,9 +84,8 @@ static void add_header(struct head *head, const struct ob_header *header)
 	struct ob_str name = header->name;
 
 	/* These have an encoding of their own; what is not valid means nothing to anyone. */
-	if (is_name(name, "traceparent") || is_name(name, "tracestate") ||
-	    is_name(name, "baggage")) {
-		if (header->value.n == 0 || !is_printable(header->value))
+	if (ob_head_is_trace(name)) {
+		if (header->value.n == 0 || !ob_head_is_printable(header->value))
 			return;
 		ob_buf_add(&head->line, name);
 		ob_buf_adds(&head->line, ": ");
@@ -137,7 +95,7 @@ static void add_header(struct head *head, const struct ob_header *header)
 	}
 	if (name.n <= 3 || strncasecmp(name.p, "ce-", 3) != 0)
 		ob_buf_adds(&head->line, "outbox-header-");
-	add_encoded(&head->line, name, true);
+	ob_head_add_name(&head->line, name);
 	add_value(head, header->value);
 }
 
@@ -147,7 +105,7 @@ static void add_content_type(struct head *head, const struct ob_delivery *delive
 
 	if (!delivery->body.p)
 		add_own(head, "outbox-tombstone", "1");
-	if (!delivery->body.p || (type.p && (type.n == 0 || !is_printable(type)))) {
+	if (!delivery->body.p || (type.p && (type.n == 0 || !ob_head_is_printable(type)))) {
 		ob_buf_adds(&head->line, "content-type:"); /* none, not the library's own */
 		end_line(head);
 	} else if (type.p) {

@@ -18,6 +18,12 @@
 #define RABBITMQ_OPS NULL
 #endif
 
+#if HAVE_NATS
+#define NATS_OPS &ob_sink_nats
+#else
+#define NATS_OPS NULL
+#endif
+
 #if HAVE_HTTP
 #define HTTP_OPS &ob_sink_http
 #else
@@ -54,6 +60,10 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	  .ops = KAFKA_OPS,
 	  .package = "librdkafka-dev",
 	  .help = "Kafka topics: an idempotent producer, acknowledged by all replicas in sync." },
+	{ .name = "nats",
+	  .ops = NATS_OPS,
+	  .package = "libnats-dev",
+	  .help = "NATS JetStream: acknowledged by a stream, deduplicated by the id." },
 	{ .name = NULL },
 };
 

@@ -180,7 +180,7 @@ void ob_sink_free(struct ob_sink *sink);
 
 /* The backends, one file each; see their options there. */
 extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file, ob_sink_exec, ob_sink_http,
-	ob_sink_redis, ob_sink_kafka, ob_sink_rabbitmq;
+	ob_sink_redis, ob_sink_kafka, ob_sink_rabbitmq, ob_sink_nats;
 
 /* The operations; see the function types above. */
 ob_sink_open_fn ob_sink_open;

@@ -256,6 +256,9 @@ static const struct ob_store_ops ops = {
 	.describe = mem_describe,
 };
 
+/* Every path of the marks is taken often. */
+static const struct ob_mark_pace pace = { .young_us = 5000, .bottom_us = 1000000 };
+
 int ob_store_memory_open(struct ob_memdb *db, struct ob_store **ret_store, struct ob_err *err)
 {
 	const struct ob_store_conf conf = { .url = "memory:", .clock = db->conf.clock };
@@ -268,6 +271,7 @@ int ob_store_memory_open(struct ob_memdb *db, struct ob_store **ret_store, struc
 	struct mem_store *mem = mem_of(store);
 	mem->db = db;
 	TAILQ_INIT(&mem->pushed);
+	ob_marks_init(&mem->marks, &pace);
 	mem->scratch = OB_ARENA_INIT(SIZE_MAX / 2);
 	(void)pthread_mutex_lock(&db->lock);
 	mem->seen_commits = db->commits;

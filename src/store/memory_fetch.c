@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory store: giving work out, by lease (fetch) and by row claim. */
 #include "store/memory_impl.h"
-
-/* A row that may go out, and the place of its partition in the caller's list. */
-struct candidate {
-	struct mem_row *row;
-	size_t slot;
-};
+#include "store/share.h"
 
 struct candidates {
-	struct candidate *list;
+	struct ob_candidate *list;
 	size_t count;
 };
-
-static int compare_candidates(const void *left, const void *right)
-{
-	const struct candidate *a = left, *b = right;
-
-	if (a->slot != b->slot)
-		return a->slot < b->slot ? -1 : 1;
-	if (a->row->m.priority != b->row->m.priority)
-		return a->row->m.priority > b->row->m.priority ? -1 : 1;
-	return a->row->m.seq < b->row->m.seq ? -1 : 1;
-}
 
 static bool candidates_reserve(struct candidates *found, struct ob_store *store)
 {
 	found->list = mem_scratch(store, mem_of(store)->db->live_count, sizeof(*found->list));
 	return found->list;
-}
-
-static void candidates_sort(struct candidates *found)
-{
-	if (found->count > 0)
-		qsort(found->list, found->count, sizeof(*found->list), compare_candidates);
 }
 
 static bool is_due(const struct mem_row *row, int64_t now)
@@ -42,9 +20,15 @@ static bool is_due(const struct mem_row *row, int64_t now)
 	       row->m.available_at_us <= now;
 }
 
-static size_t size_of(const struct mem_row *row)
+static void candidates_add(struct candidates *found, struct mem_row *row, size_t lane)
 {
-	return row->m.payload.n + row->m.headers.n;
+	found->list[found->count++] = (struct ob_candidate){
+		.lane = (uint32_t)lane,
+		.priority = row->m.priority,
+		.seq = row->m.seq,
+		.size = row->m.payload.n + row->m.headers.n,
+		.row = row,
+	};
 }
 
 /* ---- who is held ----------------------------------------------------- */
@@ -122,8 +106,8 @@ static void slots_of(const struct ob_fetch *fetch, uint16_t slots[OB_PARTITIONS_
 	}
 }
 
-static int collect(struct ob_store *store, const struct ob_fetch *fetch, struct candidates *found,
-		   struct ob_err *err)
+static int collect(struct ob_store *store, const struct ob_fetch *fetch, const int64_t *lows,
+		   struct candidates *found, struct ob_err *err)
 {
 	const struct ob_memdb *db = mem_of(store)->db;
 	struct held held = { 0 };
@@ -139,53 +123,68 @@ static int collect(struct ob_store *store, const struct ob_fetch *fetch, struct 
 		    !ob_str_eq(row->m.target, target) || mem_claim_valid(row, now) ||
 		    is_excluded(fetch, row))
 			continue;
-		if (row->m.state == OB_STATE_PENDING && is_held(&held, row, fetch->ordering))
+		/* A row below the mark is not seen, as if an index had been entered behind it. */
+		if (row->m.state == OB_STATE_PENDING &&
+		    (row->m.seq < lows[slots[row->m.partition]] ||
+		     is_held(&held, row, fetch->ordering)))
 			continue;
-		found->list[found->count++] = (struct candidate){ row, slots[row->m.partition] };
+		candidates_add(found, row, slots[row->m.partition]);
 	}
-	candidates_sort(found);
+	ob_candidates_sort(found->list, found->count);
 	return 0;
 }
 
-/* How many of its candidates a partition gets: found->list[first .. first + count). */
-struct part {
-	size_t first, count, taken;
-};
+/* ---- marks ----------------------------------------------------------- */
 
-struct budget {
-	size_t messages, bytes;
-	bool any;
-};
-
-static void take_up_to(const struct candidates *found, struct part *part, size_t cap,
-		       struct budget *budget)
+static void take_snapshot(const struct ob_memdb *db, struct ob_snapshot *ret)
 {
-	while (part->taken < part->count && part->taken < cap && budget->messages > 0) {
-		size_t size = size_of(found->list[part->first + part->taken].row);
+	memcpy(ret->open, db->writers, db->writer_count * sizeof(db->writers[0]));
+	ret->count = db->writer_count;
+	ret->more = false;
+}
 
-		if (budget->any && size > budget->bytes)
-			return;
-		budget->any = true;
-		budget->bytes -= size < budget->bytes ? size : budget->bytes;
-		budget->messages--;
-		part->taken++;
+/* The lowest unfinished row of a partition from its mark on. */
+static int64_t lowest_of(const struct ob_memdb *db, const struct ob_fetch *fetch, size_t lane,
+			 int64_t low)
+{
+	for (const struct mem_row *row = TAILQ_FIRST(&db->live); row;
+	     row = TAILQ_NEXT(row, live_link)) {
+		bool below = row->m.state == OB_STATE_PENDING && row->m.seq < low;
+
+		if (row->m.partition == fetch->partitions[lane] && !below &&
+		    row->m.state != OB_STATE_PUBLISHED && row->m.state != OB_STATE_DEAD &&
+		    ob_str_eq(row->m.target, ob_str(fetch->target)))
+			return row->m.seq;
+	}
+	return INT64_MAX;
+}
+
+static void look(struct mem_store *mem, const struct ob_fetch *fetch, const int64_t *lows)
+{
+	const struct ob_memdb *db = mem->db;
+	int64_t now = ob_clock_boot_us(mem->base.clock);
+	struct ob_snapshot snapshot;
+
+	take_snapshot(db, &snapshot);
+	if (!ob_marks_look_due(&mem->marks, fetch, now) ||
+	    !ob_marks_looked(&mem->marks, &snapshot, db->last_seq, now))
+		return;
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
+			ob_marks_set(&mem->marks, fetch->partitions[i], fetch->epochs[i],
+				     lowest_of(db, fetch, i, lows[i]));
 	}
 }
 
-/* First everyone's share, then what is left, in the caller's order. */
-static void divide(const struct ob_fetch *fetch, const struct candidates *found, struct part *parts)
+/* Where each partition begins, so that nothing is missed. */
+static void find_lows(struct mem_store *mem, const struct ob_fetch *fetch, int64_t *lows)
 {
-	struct budget budget = { .messages = fetch->limit, .bytes = fetch->max_bytes };
-	size_t share = fetch->limit / fetch->partition_count;
+	struct ob_snapshot snapshot;
 
-	for (size_t i = found->count; i-- > 0;) {
-		parts[found->list[i].slot].first = i;
-		parts[found->list[i].slot].count++;
-	}
-	for (size_t i = 0; i < fetch->partition_count; i++)
-		take_up_to(found, &parts[i], share ? share : 1, &budget);
-	for (size_t i = 0; i < fetch->partition_count; i++)
-		take_up_to(found, &parts[i], SIZE_MAX, &budget);
+	take_snapshot(mem->db, &snapshot);
+	do
+		ob_marks_begin(&mem->marks, fetch, ob_clock_boot_us(mem->base.clock), lows);
+	while (!ob_marks_complete(&mem->marks, &snapshot));
 }
 
 int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
@@ -193,20 +192,27 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
 	struct candidates found = { 0 };
+	int64_t *lows = NULL;
 
 	int r = mem_enter(store, &db, err);
-	if (r >= 0)
-		r = collect(store, fetch, &found, err);
+	if (r >= 0) {
+		lows = mem_scratch(store, fetch->partition_count, sizeof(*lows));
+		r = lows ? 0 : mem_oom(err);
+	}
+	if (r >= 0) {
+		find_lows(mem_of(store), fetch, lows);
+		r = collect(store, fetch, lows, &found, err);
+	}
 #if MEM_STALE_FENCE
 	for (size_t i = 0; r >= 0 && i < db->lease_count && i < 64; i++)
 		mem_of(store)->stale[i] = db->leases[i];
 #endif
 	if (r < 0)
 		return r;
-	struct part *parts = mem_scratch(store, fetch->partition_count, sizeof(*parts));
+	struct ob_share *parts = mem_scratch(store, fetch->partition_count, sizeof(*parts));
 	if (!parts)
 		return mem_oom(err);
-	divide(fetch, &found, parts);
+	ob_candidates_share(fetch, found.list, found.count, parts);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		for (size_t k = 0; k < parts[i].taken; k++) {
 			if (mem_copy_out(batch, found.list[parts[i].first + k].row, false))
@@ -215,6 +221,8 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 			return mem_oom(err);
 		}
 	}
+	look(mem_of(store), fetch, lows);
+	ob_marks_end(&mem_of(store)->marks, ob_clock_boot_us(store->clock));
 	return 0;
 }
 
@@ -244,10 +252,14 @@ static void give(struct ob_memdb *db, struct mem_row *row, const struct ob_claim
 static bool prepare(const struct candidates *found, const struct ob_claim *claim,
 		    struct ob_batch *batch, char **names)
 {
-	struct budget budget = { .messages = claim->limit, .bytes = claim->max_bytes };
-	struct part part = { .count = found->count };
+	const struct ob_fetch all = {
+		.partition_count = 1,
+		.limit = claim->limit,
+		.max_bytes = claim->max_bytes,
+	};
+	struct ob_share part = { 0 };
 
-	take_up_to(found, &part, SIZE_MAX, &budget);
+	ob_candidates_share(&all, found->list, found->count, &part);
 	for (size_t i = 0; i < part.taken; i++) {
 		names[i] = strdup(claim->worker);
 		if (!names[i] || !mem_copy_out(batch, found->list[i].row, false))
@@ -270,9 +282,9 @@ int mem_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_ba
 		return mem_oom(err);
 	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
 		if (claimable(row, claim, mem_now(db)))
-			found.list[found.count++] = (struct candidate){ row, 0 };
+			candidates_add(&found, row, 0);
 	}
-	candidates_sort(&found);
+	ob_candidates_sort(found.list, found.count);
 	if (!prepare(&found, claim, batch, names)) {
 		for (size_t i = 0; names[i]; i++)
 			free(names[i]);

@@ -5,6 +5,7 @@
 #define OB_STORE_MEMORY_IMPL_H
 
 #include "base/cleanup.h"
+#include "store/mark.h"
 #include "store/memory.h"
 
 #include <pthread.h>
@@ -72,6 +73,9 @@ struct ob_memdb {
 	uint32_t version; /* 0: not set up */
 	uint32_t partition_count;
 	int64_t last_seq;
+	uint64_t last_writer;                  /* the last identity given to a transaction */
+	uint64_t writers[OB_MARK_WRITERS_MAX]; /* those that have pushed and are open, ascending */
+	size_t writer_count;
 	uint64_t commits; /* transactions that changed something */
 	struct mem_rows all, live;
 	size_t all_count, live_count;
@@ -89,7 +93,9 @@ struct mem_store {
 	struct ob_store base;
 	struct ob_memdb *db;
 	bool in_tx;
+	uint64_t writer;         /* identity of the open transaction; 0: it has pushed nothing */
 	struct mem_rows pushed;  /* by the open transaction */
+	struct ob_marks marks;   /* where fetches begin */
 	struct ob_arena scratch; /* of the operation that runs */
 	uint64_t own_commits;    /* how many of db->commits are ours */
 	uint64_t seen_commits;   /* how many of others were reported by wake_check */

@@ -18,6 +18,36 @@ int mem_tx_begin(struct ob_store *store, struct ob_err *err)
 	return 0;
 }
 
+/* ---- writers --------------------------------------------------------- */
+
+/* Before its first number a transaction gets an identity, and is listed under it until it ends. */
+static int enlist(struct mem_store *mem, struct ob_err *err)
+{
+	struct ob_memdb *db = mem->db;
+
+	if (mem->writer > 0)
+		return 0;
+	if (db->writer_count == OB_MARK_WRITERS_MAX)
+		return ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,
+				  "memory store: too many transactions write at once");
+	mem->writer = ++db->last_writer;
+	db->writers[db->writer_count++] = mem->writer;
+	return 0;
+}
+
+static void delist(struct mem_store *mem)
+{
+	struct ob_memdb *db = mem->db;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < db->writer_count; i++) {
+		if (db->writers[i] != mem->writer)
+			db->writers[kept++] = db->writers[i];
+	}
+	db->writer_count = kept;
+	mem->writer = 0;
+}
+
 /* ---- one message ----------------------------------------------------- */
 
 static int check_message(struct ob_store *store, const struct outbox_message *message,
@@ -157,6 +187,9 @@ int mem_tx_push(struct ob_store *store, const struct outbox_message *messages, s
 		if (!has_id)
 			pushes[i].id = db->conf.new_id(db->conf.new_id_arg);
 	}
+	r = enlist(mem, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < count; i++) {
 		*ret_index = i;
 		r = push_one(mem, &pushes[i], &key, &rows, err);
@@ -189,6 +222,7 @@ int mem_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 		TAILQ_REMOVE(&mem->pushed, row, all_link);
 		mem_row_commit(locked, row);
 	}
+	delist(mem);
 	mem->in_tx = false;
 	return 0;
 }

@@ -26,13 +26,12 @@ static const struct ob_opt postgres_opts[] = {
 		.help = "How long to wait for a lock that someone else holds.",
 	},
 	{
-		.name = "synchronous_commit",
-		.type = OB_OPT_ENUM,
-		.offset = offsetof(struct pg_store, synchronous_commit),
-		.dflt = "on",
-		.choices = on_off,
-		.help = "off is faster, and may send again what was settled just before a crash of "
-			"the server.",
+		.name = "settle_durable",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct pg_store, settle_durable),
+		.dflt = "false",
+		.help = "Wait for the disk with every settle. Without, a crash of the server may "
+			"undo the last ones, and their messages are sent again.",
 	},
 	{
 		.name = "notify",

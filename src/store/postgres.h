@@ -14,7 +14,7 @@
 
 #include "base/pgarray.h"
 #include "outbox/postgres.h"
-#include "store/store.h"
+#include "store/mark.h"
 
 #include <libpq-fe.h>
 
@@ -41,6 +41,9 @@
 	X(free_leases, "changing the partitions") \
 	X(release_moved, "changing the partitions") \
 	X(fetch, "fetching") \
+	X(look_number, "fetching") \
+	X(look_writers, "fetching") \
+	X(look, "fetching") \
 	X(claim, "claiming") \
 	X(now, "listing") \
 	X(fence, "checking leases") \
@@ -84,7 +87,7 @@ enum pg_id {
 		PG_COUNT
 };
 
-enum { PG_QUEUE_MAX = 16, PG_PARAMS_MAX = 16 };
+enum { PG_QUEUE_MAX = 24, PG_PARAMS_MAX = 16 };
 
 /* Parameters of one statement, all binary and borrowed. */
 struct pg_params {
@@ -98,14 +101,16 @@ struct pg_params {
 struct pg_store {
 	struct ob_store base;
 	int64_t timeout_ms, lock_timeout_ms; /* options */
-	int synchronous_commit, notify;
+	int notify;
+	bool settle_durable;
 	char *listen_url, *search_path;
 
-	PGconn *conn;        /* NULL: not connected (any more) */
-	char *sql[PG_COUNT]; /* expanded on first use */
-	char *path;          /* the search_path of every transaction */
-	int version;         /* 150020 */
-	bool pooled;         /* someone stands between us and the server */
+	PGconn *conn;           /* NULL: not connected (any more) */
+	char *sql[PG_COUNT];    /* expanded on first use */
+	bool planned[PG_COUNT]; /* this connection knows them by name */
+	char *path;             /* the search_path of every transaction */
+	int version;            /* 150020 */
+	bool pooled;            /* someone stands between us and the server */
 	char database[64], server[48];
 	bool broken;    /* connect again before the next call */
 	bool in_tx;     /* between tx_begin and tx_end */
@@ -115,10 +120,14 @@ struct pg_store {
 	struct {
 		const char *doing;
 		bool hidden; /* begin and pins: nobody asked for their results */
+		bool *plans; /* set when it has succeeded */
 	} queue[PG_QUEUE_MAX + 4];
 	int queued;
 	PGresult *results[PG_QUEUE_MAX + 4]; /* of the last flush */
 	int result_count;
+
+	struct ob_marks marks;             /* where fetches begin */
+	uint32_t parts[OB_PARTITIONS_MAX]; /* how many each partition is good for */
 
 	PGconn *listener; /* NULL: none; may be conn */
 	bool listening, listen_tried, watched;
@@ -148,6 +157,8 @@ void pg_array(struct pg_params *p, struct ob_pgarray *array);
 
 /* Begin a transaction: queue its first statements. Refused while tx_begin's is open. */
 int pg_begin(struct pg_store *s, struct ob_err *err);
+/* The same for what runs all the time; `relaxed`: a crash of the server may undo it. */
+int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err);
 /* Queue a statement; its result is s->results[n] of the next flush, n counted from 0. */
 int pg_add(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err);
 /* The same with SQL that was put together from templates. */
@@ -188,6 +199,16 @@ void pg_freed_add(struct pg_freed *freed, struct ob_str target, int64_t partitio
 /* Queue their release. */
 int pg_freed_release(struct pg_store *s, struct pg_freed *freed, struct ob_err *err);
 void pg_freed_done(struct pg_freed *freed);
+
+/* ---- marks: postgres_mark.c ------------------------------------------ */
+
+/* Queue a look with these marks: three results. */
+int pg_add_look(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
+		struct ob_err *err);
+/* Take its results in, from results[at] on. */
+void pg_read_look(struct pg_store *s, const struct ob_fetch *fetch, int at);
+/* "10:20:10,14,15" as PostgreSQL writes it. */
+void pg_read_snapshot(struct ob_str text, struct ob_snapshot *ret);
 
 /* ---- filters: postgres_fetch.c --------------------------------------- */
 

@@ -306,6 +306,7 @@ void pg_disconnect(struct pg_store *s)
 	s->listening = s->listen_tried = false;
 	PQfinish(s->conn);
 	s->conn = NULL;
+	memset(s->planned, 0, sizeof(s->planned));
 	s->queued = 0;
 	s->in_tx = s->broken = s->unlimited = false;
 	free(s->path);
@@ -334,6 +335,12 @@ static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 	return s->path ? 0 : pg_oom("connecting", err);
 }
 
+static const struct ob_mark_pace pg_pace = {
+	.look_us = 250000,
+	.young_us = 1000000,
+	.bottom_us = 1000000,
+};
+
 int pg_check_version(int number, const char *text, struct ob_err *err)
 {
 	if (number >= OLDEST)
@@ -356,6 +363,7 @@ static int greet(struct pg_store *s, struct ob_err *err)
 	struct ob_str database = pg_get_str(hello, 0, 5);
 	s->version = (int)pg_get_int(hello, 0, 0);
 	s->pooled = pg_get_int(hello, 0, 1) != PQbackendPID(s->conn);
+	ob_marks_init(&s->marks, &pg_pace);
 	(void)snprintf(s->server, sizeof(s->server), "%.*s", (int)version.n, version.p);
 	(void)snprintf(s->database, sizeof(s->database), "%.*s", (int)database.n, database.p);
 	r = pg_check_version(s->version, s->server, err);

@@ -2,6 +2,7 @@
 /* Reading rows of the PostgreSQL store: fetch, claim and list, each one statement. */
 #include "base/cleanup.h"
 #include "store/postgres.h"
+#include "store/share.h"
 
 #include "sql_postgres.h"
 
@@ -27,8 +28,7 @@ enum {
 	COL_STATUS,
 	COL_PARTITION,
 
-	COL_ROUND = COL_PARTITION + 1,
-	COL_LANE,
+	COL_LANE = COL_PARTITION + 1,
 
 	COL_PARTITION_KEY = COL_PARTITION + 1,
 	COL_SNAPSHOT,
@@ -115,112 +115,220 @@ static int add_rows(const struct pg_store *s, const PGresult *r, bool all, struc
 
 /* ---- fetch ----------------------------------------------------------- */
 
-/* One fetch while its result is read. */
-struct serving {
+/* One fetch while it runs. */
+struct fetching {
+	struct pg_store *s;
 	const struct ob_fetch *fetch;
-	struct ob_batch *batch;
-	bool ended[OB_PARTITIONS_MAX + 1]; /* lanes, from 1, in which something did not fit */
+	int64_t *lows;   /* where each lane begins */
+	uint32_t *parts; /* how many are asked of each lane */
+	struct ob_share *shares;
+	struct ob_candidate *list;
+	size_t count;
 };
 
-/*
- * The rows come in the order of serving: everyone's share, then the rest. What does not
- * fit ends its lane: nothing behind it may overtake it.
- */
-static int serve(struct serving *v, const struct pg_store *s, const PGresult *r, int row,
-		 struct ob_err *err)
+/* Everyone's share, or what it was good for last time when others had less. */
+static void plan_parts(struct fetching *f)
 {
-	size_t size =
-		(size_t)PQgetlength(r, row, COL_PAYLOAD) + (size_t)PQgetlength(r, row, COL_HEADERS);
-	size_t lane = (size_t)pg_get_int(r, row, COL_LANE);
-	size_t used = v->batch->bytes;
-	size_t left = used < v->fetch->max_bytes ? v->fetch->max_bytes - used : 0;
-	struct ob_message m;
+	uint32_t lanes = (uint32_t)f->fetch->partition_count;
+	uint32_t share = (f->fetch->limit - 1) / lanes + 1;
 
-	if (lane > OB_PARTITIONS_MAX || v->ended[lane])
-		return 0;
-	if (v->batch->count > 0 && size > left) {
-		v->ended[lane] = true;
-		return 0;
+	for (size_t i = 0; i < lanes; i++) {
+		uint32_t p = f->fetch->partitions[i];
+		uint32_t last = p < OB_PARTITIONS_MAX ? f->s->parts[p] : 0;
+
+		f->parts[i] = last > share ? last : share;
+		if (f->parts[i] > f->fetch->limit)
+			f->parts[i] = f->fetch->limit;
 	}
-	int status = read_message(s, r, row, &m, err);
-	return status < 0 ? status : add_message(v->batch, &m, err);
 }
 
-static int by_lane(const void *a, const void *b, void *arg)
+static int send_fetch(struct fetching *f, bool look, struct ob_err *err)
 {
-	const struct ob_message *x = a, *y = b;
-	const uint16_t *rank = arg;
-
-	if (x->partition != y->partition)
-		return rank[x->partition] < rank[y->partition] ? -1 : 1;
-	if (x->priority != y->priority)
-		return x->priority > y->priority ? -1 : 1;
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
-}
-
-/* Put what the second round brought behind its partition's first part. */
-static void sort_batch(const struct ob_fetch *fetch, struct ob_batch *batch)
-{
-	uint16_t rank[OB_PARTITIONS_MAX] = { 0 };
-
-	for (size_t i = 0; i < fetch->partition_count; i++) {
-		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
-			rank[fetch->partitions[i]] = (uint16_t)i;
-	}
-	qsort_r(batch->messages, batch->count, sizeof(*batch->messages), by_lane, rank);
-}
-
-static int send_fetch(struct pg_store *s, const struct ob_fetch *fetch, struct ob_err *err)
-{
-	struct ob_pgarray lanes = { 0 }, exclude = { 0 };
+	const struct ob_fetch *fetch = f->fetch;
+	struct ob_pgarray lanes = { 0 }, lows = { 0 }, parts = { 0 }, exclude = { 0 };
+	bool seen[OB_PARTITIONS_MAX] = { false };
 	struct pg_params p = { 0 };
-	int64_t share = (int64_t)(fetch->limit / fetch->partition_count);
-	int64_t rest = (int64_t)(fetch->limit % fetch->partition_count);
 
 	ob_pgarray_begin(&lanes, OB_PG_INT8);
+	ob_pgarray_begin(&lows, OB_PG_INT8);
+	ob_pgarray_begin(&parts, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
-		/* Out of range holds nothing. */
-		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
-			ob_pgarray_int(&lanes, fetch->partitions[i]);
+		uint32_t partition = fetch->partitions[i];
+		bool serve = partition < OB_PARTITIONS_MAX && !seen[partition];
+
+		/* Out of range holds nothing, and what is named twice is served once. */
+		if (serve)
+			seen[partition] = true;
+		ob_pgarray_int(&lanes, serve ? (int64_t)partition : -1);
+		ob_pgarray_int(&lows, f->lows[i]);
+		ob_pgarray_int(&parts, f->parts[i]);
 	}
 	ob_pgarray_begin(&exclude, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->exclude_count; i++)
 		ob_pgarray_int(&exclude, fetch->exclude[i]);
 	pg_text(&p, fetch->target);
 	pg_array(&p, &lanes);
+	pg_array(&p, &lows);
+	pg_array(&p, &parts);
 	pg_array(&p, &exclude);
-	pg_int(&p, fetch->limit);
-	pg_int(&p, share > 0 ? share : 1);
 	pg_int(&p, fetch->ordering);
 	pg_int(&p, fetch->max_bytes < INT64_MAX ? (int64_t)fetch->max_bytes : INT64_MAX);
-	pg_int(&p, share > 0 ? rest : 0);
-	int r = pg_begin(s, err);
-	if (r == 0)
-		r = pg_finish(s, pg_add(s, PG_fetch, &p, err), err);
+	int r = pg_begin_batch(f->s, true, err);
+	if (r == 0) {
+		r = pg_add(f->s, PG_fetch, &p, err);
+		if (r == 0 && look)
+			r = pg_add_look(f->s, fetch, f->lows, err);
+		r = pg_finish(f->s, r, err);
+	}
 	ob_pgarray_done(&lanes);
+	ob_pgarray_done(&lows);
+	ob_pgarray_done(&parts);
 	ob_pgarray_done(&exclude);
+	return r;
+}
+
+/* The rows that were found, in the order of sending. The first row is no message. */
+static int list_rows(struct fetching *f, struct ob_arena *arena, struct ob_err *err)
+{
+	const PGresult *r = f->s->results[0];
+	int rows = PQntuples(r);
+
+	f->list = ob_arena_alloc(arena, (size_t)rows * sizeof(*f->list));
+	if (!f->list)
+		return pg_oom("fetching", err);
+	f->count = 0;
+	for (int row = 1; row < rows; row++) {
+		f->list[f->count++] = (struct ob_candidate){
+			.lane = (uint32_t)pg_get_int(r, row, COL_LANE) - 1,
+			.priority = (int32_t)pg_get_int(r, row, COL_PRIORITY),
+			.seq = pg_get_int(r, row, COL_SEQ),
+			.size = (size_t)PQgetlength(r, row, COL_PAYLOAD) +
+				(size_t)PQgetlength(r, row, COL_HEADERS),
+			.at = row,
+		};
+	}
+	ob_candidates_sort(f->list, f->count);
+	memset(f->shares, 0, f->fetch->partition_count * sizeof(*f->shares));
+	ob_candidates_share(f->fetch, f->list, f->count, f->shares);
+	return 0;
+}
+
+static bool is_full(const struct fetching *f, size_t lane)
+{
+	return f->shares[lane].count >= f->parts[lane];
+}
+
+/*
+ * What to ask of each lane next time: those that gave all that was asked of them get what the
+ * others leave. True when there is room left in this fetch that they may have more for: then they
+ * are asked at once, at the `last` try for all of it.
+ */
+static bool learn(struct fetching *f, bool last)
+{
+	const struct ob_fetch *fetch = f->fetch;
+	uint32_t taken = 0, full = 0, of_full = 0, missing, left;
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		bytes += f->list[i].size;
+	/* Then bytes are the limit, and what a lane gave says nothing. */
+	if (bytes * 2 >= fetch->max_bytes)
+		return false;
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		taken += (uint32_t)f->shares[i].taken;
+		full += is_full(f, i);
+		of_full += is_full(f, i) ? (uint32_t)f->shares[i].taken : 0;
+	}
+	missing = fetch->limit - taken;
+	left = missing + of_full;
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		uint32_t p = fetch->partitions[i];
+
+		if (p < OB_PARTITIONS_MAX)
+			f->s->parts[p] = is_full(f, i) ? (left - 1) / full + 1 : 0;
+		if (is_full(f, i))
+			f->parts[i] += last ? missing : 2 * (missing / full + 1);
+	}
+	return full > 0 && missing > 0;
+}
+
+static int copy_rows(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
+{
+	const PGresult *result = f->s->results[0];
+	struct ob_message m;
+	int r = 0;
+
+	for (size_t i = 0; i < f->fetch->partition_count; i++) {
+		const struct ob_candidate *at = f->list + f->shares[i].first;
+
+		for (size_t k = 0; k < f->shares[i].taken && r == 0; k++, at++) {
+			r = read_message(f->s, result, at->at, &m, err);
+			if (r == 0)
+				r = add_message(batch, &m, err);
+		}
+	}
+	return r;
+}
+
+/* Read once. *ret_again: it must be read again, with other marks or more of some lanes. */
+static int read_lanes(struct fetching *f, struct ob_batch *batch, int tries, bool *ret_again,
+		      struct ob_err *err)
+{
+	int64_t now = ob_clock_boot_us(&ob_clock_system);
+	struct ob_marks *marks = &f->s->marks;
+	struct ob_snapshot snapshot;
+
+	/* With the connection goes what it knew. */
+	int r = pg_ready(f->s, err);
+	if (r < 0)
+		return r;
+	ob_marks_begin(marks, f->fetch, now, f->lows);
+	bool look = tries < 2 && ob_marks_look_due(marks, f->fetch, now);
+	r = send_fetch(f, look, err);
+	if (r < 0)
+		return r;
+	pg_read_snapshot(pg_get_str(f->s->results[0], 0, COL_AGGREGATE_TYPE), &snapshot);
+	bool complete = ob_marks_complete(marks, &snapshot);
+	if (look)
+		pg_read_look(f->s, f->fetch, 1);
+	if (complete)
+		r = list_rows(f, &batch->arena, err);
+	*ret_again = !complete || (r == 0 && learn(f, tries > 0));
+	return r;
+}
+
+static int fetch_work(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
+{
+	bool again = true;
+	int r = 0;
+
+	plan_parts(f);
+	for (int tries = 0; again && r == 0; tries++)
+		r = read_lanes(f, batch, tries, &again, err);
+	if (r == 0)
+		r = copy_rows(f, batch, err);
+	if (r == 0)
+		ob_marks_end(&f->s->marks, ob_clock_boot_us(&ob_clock_system));
 	return r;
 }
 
 int pg_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
 	     struct ob_err *err)
 {
-	struct pg_store *s = (struct pg_store *)store;
-	struct serving v = { .fetch = fetch, .batch = batch };
-	int r = send_fetch(s, fetch, err);
+	size_t lanes = fetch->partition_count;
+	struct fetching f = { .s = (struct pg_store *)store, .fetch = fetch };
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	const PGresult *found = s->results[0];
-	int rows = PQntuples(found);
-	bool mixed = rows > 0 && pg_get_int(found, rows - 1, COL_ROUND) > 1;
-	for (int row = 0; row < rows && batch->count < fetch->limit && r == 0; row++)
-		r = serve(&v, s, found, row, err);
-	pg_clear(s);
+	f.lows = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.lows));
+	f.parts = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.parts));
+	f.shares = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.shares));
+	if (!f.lows || !f.parts || !f.shares)
+		r = pg_oom("fetching", err);
+	if (r == 0)
+		r = fetch_work(&f, batch, err);
+	pg_clear(f.s);
 	if (r < 0)
 		ob_batch_reset(batch);
-	else if (mixed)
-		sort_batch(fetch, batch);
 	return r;
 }
 

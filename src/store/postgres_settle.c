@@ -167,7 +167,7 @@ static int send_publish(struct settling *g, struct ob_err *err)
 /* 1: it was enough; 0: the long way must be taken. */
 static int settle_simple(struct settling *g, struct ob_err *err)
 {
-	int r = pg_begin(g->s, err);
+	int r = pg_begin_batch(g->s, !g->s->settle_durable, err);
 
 	if (r < 0)
 		return r;
@@ -342,7 +342,7 @@ static int look(struct settling *g, struct ob_err *err)
 	struct ob_pgarray seqs = { 0 };
 	struct pg_params p = { 0 };
 
-	int r = pg_begin(g->s, err);
+	int r = pg_begin_batch(g->s, !g->s->settle_durable, err);
 	if (r < 0)
 		return r;
 	if (!g->settle->token)

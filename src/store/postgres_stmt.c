@@ -122,6 +122,22 @@ static int expanded(struct pg_store *s, enum pg_id id, struct ob_err *err)
 	return s->sql[id] ? 0 : pg_oom(statements[id].doing, err);
 }
 
+static void enqueue(struct pg_store *s, const char *doing)
+{
+	s->queue[s->queued].doing = doing;
+	s->queue[s->queued].hidden = false;
+	s->queue[s->queued++].plans = NULL;
+}
+
+static bool is_whole(const struct pg_params *p)
+{
+	for (int i = 0; i < p->count; i++) {
+		if (p->lengths[i] < 0)
+			return false;
+	}
+	return true;
+}
+
 int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const struct pg_params *p,
 	       struct ob_err *err)
 {
@@ -129,25 +145,61 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const str
 
 	if (!p)
 		p = &none;
-	for (int i = 0; i < p->count; i++) {
-		if (p->lengths[i] < 0)
-			return pg_oom(doing, err);
-	}
+	if (!is_whole(p))
+		return pg_oom(doing, err);
 	if (s->queued >= PG_QUEUE_MAX)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "%s: too many statements at once", doing);
 	if (!PQsendQueryParams(s->conn, sql, p->count, NULL, p->values, p->lengths, p->formats, 1))
 		return pg_err(s, NULL, doing, err);
-	s->queue[s->queued].doing = doing;
-	s->queue[s->queued++].hidden = false;
+	enqueue(s, doing);
+	return 0;
+}
+
+/*
+ * What runs for every batch is planned once on a connection that is ours alone. A pooler may hand
+ * the next transaction to another server connection, which knows nothing of it.
+ */
+static const bool is_planned_once[PG_COUNT] = {
+	[PG_pins] = true, [PG_fetch] = true, [PG_look_number] = true, [PG_look_writers] = true,
+	[PG_look] = true, [PG_fence] = true, [PG_publish] = true,     [PG_publish_delete] = true,
+};
+
+/* The same by name. That the name is known there is noted when the answer comes. */
+static int add_planned(struct pg_store *s, enum pg_id id, const struct pg_params *p,
+		       struct ob_err *err)
+{
+	const char *doing = statements[id].doing;
+	char name[16];
+
+	if (s->queued + 2 > PG_QUEUE_MAX)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "%s: too many statements at once", doing);
+	(void)snprintf(name, sizeof(name), "ob%d", (int)id);
+	if (!s->planned[id]) {
+		if (!PQsendPrepare(s->conn, name, s->sql[id], 0, NULL))
+			return pg_err(s, NULL, doing, err);
+		enqueue(s, doing);
+		s->queue[s->queued - 1].hidden = true;
+		s->queue[s->queued - 1].plans = &s->planned[id];
+	}
+	if (!PQsendQueryPrepared(s->conn, name, p->count, p->values, p->lengths, p->formats, 1))
+		return pg_err(s, NULL, doing, err);
+	enqueue(s, doing);
 	return 0;
 }
 
 int pg_add(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err)
 {
+	static const struct pg_params none;
 	int r = expanded(s, id, err);
 
-	return r < 0 ? r : pg_add_sql(s, s->sql[id], statements[id].doing, p, err);
+	if (r == 0 && is_planned_once[id] && !s->pooled)
+		r = p && !is_whole(p) ? pg_oom(statements[id].doing, err)
+				      : add_planned(s, id, p ? p : &none, err);
+	else if (r == 0)
+		r = pg_add_sql(s, s->sql[id], statements[id].doing, p, err);
+	return r;
 }
 
 static int add_hidden(struct pg_store *s, enum pg_id id, const struct pg_params *p,
@@ -160,9 +212,8 @@ static int add_hidden(struct pg_store *s, enum pg_id id, const struct pg_params 
 	return r;
 }
 
-int pg_begin(struct pg_store *s, struct ob_err *err)
+static int begin(struct pg_store *s, bool batch, bool relaxed, struct ob_err *err)
 {
-	static const char *const sync_names[] = { "on", "off" };
 	struct pg_params p = { 0 };
 	char timeout[32], lock_timeout[32];
 
@@ -179,11 +230,22 @@ int pg_begin(struct pg_store *s, struct ob_err *err)
 	pg_text(&p, s->path);
 	pg_text(&p, timeout);
 	pg_text(&p, lock_timeout);
-	pg_text(&p, sync_names[s->synchronous_commit]);
+	pg_text(&p, relaxed ? "off" : "on");
 	/* A worker that was stopped between two statements must not keep others from its rows. */
 	pg_text(&p, s->unlimited ? "0" : "10s");
+	pg_text(&p, batch && !s->pooled ? "force_generic_plan" : "auto");
 	r = add_hidden(s, PG_begin, NULL, err);
 	return r < 0 ? r : add_hidden(s, PG_pins, &p, err);
+}
+
+int pg_begin(struct pg_store *s, struct ob_err *err)
+{
+	return begin(s, false, false, err);
+}
+
+int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err)
+{
+	return begin(s, true, relaxed, err);
 }
 
 /* ---- sending and receiving ------------------------------------------- */
@@ -254,6 +316,8 @@ static int receive(struct pg_store *s, int64_t deadline_us, struct ob_err *err)
 		}
 		if (r == 0 && !is_good(result))
 			r = pg_err(s, result, doing, err);
+		if (r == 0 && at < s->queued && s->queue[at].plans)
+			*s->queue[at].plans = true;
 		if (r == 0 && at < s->queued && !s->queue[at].hidden)
 			s->results[s->result_count++] = result;
 		else

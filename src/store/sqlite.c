@@ -29,8 +29,15 @@ static const struct ob_opt sqlite_opts[] = {
 		.offset = offsetof(struct lite_store, synchronous),
 		.dflt = "full",
 		.choices = sync_choices,
-		.help = "normal is faster, and may send again what was settled just before a "
-			"power cut.",
+		.help = "normal: nothing that the relay writes waits for the disk.",
+	},
+	{
+		.name = "settle_durable",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct lite_store, settle_durable),
+		.dflt = "false",
+		.help = "Wait for the disk with every settle. Without, a power cut may undo the "
+			"last ones, and their messages are sent again.",
 	},
 	OB_OPT_END,
 };
@@ -212,6 +219,13 @@ int64_t lite_us(int64_t ms)
 	return ms > most / 1000 ? most : ms * 1000;
 }
 
+int lite_set_synchronous(struct lite_store *s, struct ob_err *err)
+{
+	return lite_simple(
+		s, s->synchronous == SYNC_FULL ? LITE_synchronous_full : LITE_synchronous_normal,
+		err);
+}
+
 static int configure(struct lite_store *s, struct ob_err *err)
 {
 	static const struct {
@@ -234,9 +248,7 @@ static int configure(struct lite_store *s, struct ob_err *err)
 	int r = lite_simple(s, LITE_cache, err);
 	if (r < 0)
 		return r;
-	return lite_simple(
-		s, s->synchronous == SYNC_FULL ? LITE_synchronous_full : LITE_synchronous_normal,
-		err);
+	return lite_set_synchronous(s, err);
 }
 
 /* Two processes that switch at once do not wait for each other by themselves. */

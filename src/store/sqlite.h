@@ -92,6 +92,7 @@ struct lite_store {
 	struct ob_store base;
 	struct ob_lock_wait busy; /* options */
 	int synchronous;
+	bool settle_durable;
 
 	sqlite3 *db;                        /* NULL: not connected (any more) */
 	sqlite3_stmt *stmt[LITE_COUNT];     /* prepared on first use */
@@ -133,6 +134,8 @@ int lite_prepare(struct lite_store *s, enum lite_id id, sqlite3_stmt **ret_stmt,
 int lite_step(struct lite_store *s, enum lite_id id, struct ob_err *err);
 /* Step a statement without rows; how many rows it changed, or a failure. */
 int lite_run(struct lite_store *s, enum lite_id id, struct ob_err *err);
+/* sqlite.c: how commits reach the disk, as the option says. */
+int lite_set_synchronous(struct lite_store *s, struct ob_err *err);
 /* Prepare and run one without parameters; 0 on success. */
 int lite_simple(struct lite_store *s, enum lite_id id, struct ob_err *err);
 void lite_reset(struct lite_store *s, enum lite_id id);

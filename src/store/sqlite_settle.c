@@ -383,6 +383,26 @@ static int settle_all(struct settling *g, struct ob_err *err)
 	return r < 0 ? r : count_minute(g, err);
 }
 
+/*
+ * A settle that a power cut undoes is only sent again, and what producers have committed stays as
+ * durable as it was: their commits, before or after, sync all of the log.
+ */
+static int settle_relaxed(struct settling *g, struct ob_err *err)
+{
+	struct lite_store *s = g->s;
+	bool relax = !s->settle_durable && s->db && !s->in_tx;
+	struct ob_err ignored = OB_ERR_INIT;
+
+	if (relax)
+		(void)lite_simple(s, LITE_synchronous_normal, &ignored);
+	int r = lite_begin(s, err);
+	if (r == 0)
+		r = lite_end(s, settle_all(g, err), err);
+	if (relax && s->db && lite_set_synchronous(s, &ignored) < 0)
+		s->broken = true; /* a new connection begins with what was asked for */
+	return r;
+}
+
 int lite_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_lost,
 		struct ob_settled *ret_settled, struct ob_err *err)
 {
@@ -393,12 +413,9 @@ int lite_settle(struct ob_store *store, const struct ob_settle *settle, bool *re
 		.now = lite_now(s),
 		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
-	int r = lite_begin(s, err);
 
-	if (r < 0)
-		return r;
 	lite_freed_init(&g.freed);
-	r = lite_end(s, settle_all(&g, err), err);
+	int r = settle_relaxed(&g, err);
 	lite_freed_done(&g.freed);
 	ob_buf_done(&g.text);
 	if (r < 0)

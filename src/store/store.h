@@ -125,6 +125,7 @@ struct ob_fetch {
 	const char *target;
 	const uint32_t *partitions; /* those whose lease we hold; served in this order */
 	size_t partition_count;     /* 0: nothing is fetched, never everything */
+	const uint64_t *epochs;     /* of their leases; NULL: nothing may be remembered */
 	const int64_t *exclude;     /* seq of the messages in flight, ascending */
 	size_t exclude_count;
 	uint32_t limit;   /* messages; 0: none */
@@ -133,6 +134,10 @@ struct ob_fetch {
 };
 
 /*
+ * With `epochs` a store may remember from one fetch to the next what it need not read again, as
+ * long as an epoch stays the same: a message that an operator brought back from the dead
+ * may then come some seconds later.
+ *
  * The messages that may be sent now, into `batch` (reset first; no work is
  * success with an empty batch). Writes nothing. From the given partitions
  * only, and none of `exclude`:

@@ -147,5 +147,5 @@ OB_TEST(envelopes_and_lanes_in_streams)
 }
 OB_TEST_END
 
-OB_SUITE("redis, end to end", sqlite_to_redis_end_to_end, a_wrong_password_stops_no_message,
-	 envelopes_and_lanes_in_streams)
+OB_SUITE_NEEDS("redis, end to end", redis_server_missing(), sqlite_to_redis_end_to_end,
+	       a_wrong_password_stops_no_message, envelopes_and_lanes_in_streams)

@@ -125,6 +125,10 @@ static const struct sink_kind *find_kind(const char *name)
 	if (strcmp(name, sink_kind_kafka.name) == 0)
 		return &sink_kind_kafka;
 #endif
+#if HAVE_NATS
+	if (strcmp(name, sink_kind_nats.name) == 0)
+		return &sink_kind_nats;
+#endif
 #if HAVE_HTTP
 	if (strcmp(name, sink_kind_http.name) == 0)
 		return &sink_kind_http;

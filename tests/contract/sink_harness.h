@@ -38,7 +38,7 @@ struct sink_kind {
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_http_batch, sink_kind_kafka,
+extern const struct sink_kind sink_kind_http, sink_kind_http_batch, sink_kind_kafka, sink_kind_nats,
 	sink_kind_rabbitmq, sink_kind_redis;
 
 struct sink_env {
@@ -55,6 +55,8 @@ struct sink_env {
 	struct ob_arena arena; /* of what was read back */
 };
 
+/* What the kind under test lacks on this machine; NULL: nothing. */
+const char *sink_missing(void);
 void sink_env_init(struct sink_env *env);
 void sink_env_done(struct sink_env *env);
 /* A new sink, opened. */

@@ -119,6 +119,7 @@ static size_t list_all(struct sink_env *env, struct stored **ret_stored)
 
 const struct sink_kind sink_kind_redis = {
 	.name = "redis",
+	.missing = redis_server_missing,
 	.begin = begin,
 	.make = make,
 	.list = list_all,

@@ -20,6 +20,16 @@ struct ob_sink *make_sink_of(const struct ob_sink_ops *ops, const char *url, va_
 	return sink;
 }
 
+struct ob_sink *row_make_sink(const struct ob_sink_ops *ops, const char *url, ...)
+{
+	va_list options;
+
+	va_start(options, url);
+	struct ob_sink *sink = make_sink_of(ops, url, options);
+	va_end(options);
+	return sink;
+}
+
 void must_open(struct ob_sink *sink)
 {
 	struct ob_err err = OB_ERR_INIT;

@@ -12,6 +12,8 @@ enum { ROW_MAX = 512 };
 
 /* A sink, not opened, with these options: the url, then name, value, ..., NULL. */
 struct ob_sink *make_sink_of(const struct ob_sink_ops *ops, const char *url, va_list options);
+struct ob_sink *row_make_sink(const struct ob_sink_ops *ops, const char *url, ...)
+	__attribute__((sentinel));
 /* Open it or fail the test. */
 void must_open(struct ob_sink *sink);
 /* Open it and demand DOWN (or FATAL) with this text in the message. */

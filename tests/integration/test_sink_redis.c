@@ -57,12 +57,12 @@ OB_TEST(every_field_has_its_name_and_place)
 	expect_field(fields, 1, "event_type", "OrderPlaced");
 	expect_field(fields, 2, "aggregate_type", "order");
 	expect_field(fields, 3, "aggregate_id", "1042");
-	expect_field(fields, 4, "key", "order:1042");
-	expect_field(fields, 5, "revision", "1");
-	expect_field(fields, 6, "sequence_number", "7");
-	expect_field(fields, 7, "correlation_id", "c");
-	expect_field(fields, 8, "causation_id", "d");
-	expect_field(fields, 9, "occurred_at", "2023-11-14T22:13:20.123456Z");
+	expect_field(fields, 4, "revision", "1");
+	expect_field(fields, 5, "sequence_number", "7");
+	expect_field(fields, 6, "correlation_id", "c");
+	expect_field(fields, 7, "causation_id", "d");
+	expect_field(fields, 8, "occurred_at", "2023-11-14T22:13:20.123456Z");
+	expect_field(fields, 9, "key", "order:1042");
 	expect_field(fields, 10, "content_type", "application/json");
 	expect_field(fields, 11, "headers", "{\"a\":1}");
 	expect_field(fields, 12, "payload", "{\"n\":1}");
@@ -436,16 +436,17 @@ OB_TEST(a_slot_that_is_being_moved_is_asked_for)
 }
 OB_TEST_END
 
-OB_SUITE("redis sink", every_field_has_its_name_and_place, streams_are_trimmed_only_when_asked_to,
-	 nothing_behind_a_failure_in_a_run_is_stored,
-	 a_failed_key_takes_nothing_until_its_outcomes_are_fetched,
-	 one_key_over_several_streams_keeps_its_order, a_forgotten_script_is_sent_again,
-	 a_stream_name_that_holds_something_else_fails_its_messages_alone,
-	 a_replica_is_an_outage_until_it_is_a_primary_again, a_server_without_memory_is_an_outage,
-	 a_message_beyond_the_servers_limit_is_rejected_and_the_rest_goes_on,
-	 what_no_server_would_take_is_rejected_at_once,
-	 a_lost_answer_is_an_outage_after_our_own_deadline,
-	 a_server_that_ends_fails_everything_unconfirmed,
-	 a_connection_that_was_closed_while_idle_costs_no_outage,
-	 sixteen_megabytes_pass_beside_small_ones, a_cluster_sends_each_stream_where_it_lives,
-	 a_slot_that_is_being_moved_is_asked_for)
+OB_SUITE_NEEDS("redis sink", redis_server_missing(), every_field_has_its_name_and_place,
+	       streams_are_trimmed_only_when_asked_to, nothing_behind_a_failure_in_a_run_is_stored,
+	       a_failed_key_takes_nothing_until_its_outcomes_are_fetched,
+	       one_key_over_several_streams_keeps_its_order, a_forgotten_script_is_sent_again,
+	       a_stream_name_that_holds_something_else_fails_its_messages_alone,
+	       a_replica_is_an_outage_until_it_is_a_primary_again,
+	       a_server_without_memory_is_an_outage,
+	       a_message_beyond_the_servers_limit_is_rejected_and_the_rest_goes_on,
+	       what_no_server_would_take_is_rejected_at_once,
+	       a_lost_answer_is_an_outage_after_our_own_deadline,
+	       a_server_that_ends_fails_everything_unconfirmed,
+	       a_connection_that_was_closed_while_idle_costs_no_outage,
+	       sixteen_megabytes_pass_beside_small_ones, a_cluster_sends_each_stream_where_it_lives,
+	       a_slot_that_is_being_moved_is_asked_for)

@@ -278,10 +278,11 @@ OB_TEST(ten_thousand_messages_pass_through_tls)
 }
 OB_TEST_END
 
-OB_SUITE("redis login", urls_are_taken_apart, bad_urls_are_refused_without_showing_the_password,
-	 a_hash_tag_decides_the_slot, a_wrong_password_is_an_outage_that_says_so,
-	 a_password_that_changes_is_an_outage_and_costs_no_message,
-	 a_user_without_scripts_still_delivers_in_order, a_server_that_may_evict_streams_is_named,
-	 a_unix_socket_works, a_host_that_is_not_there_is_an_outage,
-	 tls_is_verified_unless_told_otherwise, plain_and_tls_do_not_mix,
-	 ten_thousand_messages_pass_through_tls)
+OB_SUITE_NEEDS("redis login", redis_server_missing(), urls_are_taken_apart,
+	       bad_urls_are_refused_without_showing_the_password, a_hash_tag_decides_the_slot,
+	       a_wrong_password_is_an_outage_that_says_so,
+	       a_password_that_changes_is_an_outage_and_costs_no_message,
+	       a_user_without_scripts_still_delivers_in_order,
+	       a_server_that_may_evict_streams_is_named, a_unix_socket_works,
+	       a_host_that_is_not_there_is_an_outage, tls_is_verified_unless_told_otherwise,
+	       plain_and_tls_do_not_mix, ten_thousand_messages_pass_through_tls)

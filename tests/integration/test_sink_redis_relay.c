@@ -103,4 +103,4 @@ OB_TEST(a_server_killed_three_times_loses_nothing)
 }
 OB_TEST_END
 
-OB_SUITE("redis relay", a_server_killed_three_times_loses_nothing)
+OB_SUITE_NEEDS("redis relay", redis_server_missing(), a_server_killed_three_times_loses_nothing)

@@ -20,9 +20,10 @@ struct worker {
 
 static void worker_begin(struct worker *w, uint8_t n, uint32_t want)
 {
+	const struct ob_opt_value options[] = { { "settle_durable", "true" }, { NULL, NULL } };
 	uint32_t all;
 
-	*w = (struct worker){ .store = store_open(),
+	*w = (struct worker){ .store = store_open_with(options),
 			      .arena = OB_ARENA_INIT(1 << 20),
 			      .id = uuid(n) };
 	ok(ob_store_seed(w->store, "default", &all, &err));
@@ -155,7 +156,7 @@ static const char *advice(struct ob_store *store)
 
 /*
  * A producer that does not wait for the disk may lose what was sent already; that is said at the
- * start. What we have settled is safe: our commit takes the producer's with it.
+ * start. With settle_durable what we have settled is safe: our commit takes the producer's with it.
  */
 OB_TEST(a_producer_that_does_not_wait_for_the_disk_is_warned_about)
 {

@@ -174,6 +174,8 @@ bool pg_server_again(struct pg_server *s)
 		"log_min_messages=warning",
 		"-c",
 		"full_page_writes=off",
+		"-c",
+		"max_prepared_transactions=4",
 	};
 	size_t argc = 0;
 	int64_t end = now_ms() + START_MS;

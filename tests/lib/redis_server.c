@@ -22,9 +22,9 @@ enum { ARGS_MAX = 64, START_TRIES = 400 };
 
 static const char program[] = "/usr/bin/redis-server";
 
-bool redis_server_exists(void)
+const char *redis_server_missing(void)
 {
-	return access(program, X_OK) == 0;
+	return access(program, X_OK) == 0 ? NULL : "redis-server is not installed";
 }
 
 /* ---- the process ----------------------------------------------------- */

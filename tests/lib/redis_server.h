@@ -26,8 +26,8 @@ struct redis_server {
 	redisContext *client; /* to look at what is stored; see redis_ask() */
 };
 
-/* Is there a server to start? Without one the suite is skipped. */
-bool redis_server_exists(void);
+/* NULL, or why there is none to start: then the suite is skipped. */
+const char *redis_server_missing(void);
 /* Start and wait until it answers. */
 void redis_server_start(struct redis_server *server);
 /* SIGKILL and gone; what it appended to its log (args: --appendonly yes) stays. */

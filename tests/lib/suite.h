@@ -29,6 +29,19 @@ int ob_suite_run(const char *name, const TTest *const *tests, size_t count, cons
 int ob_suite_run_with(const char *name, const TTest *const *tests, size_t count, const char *only,
 		      void (*start)(void), void (*stop)(void));
 
+/* The same for tests that need something: `missing` says what is not there; NULL: all is. */
+int ob_suite_run_if(const char *missing, const char *name, const TTest *const *tests, size_t count,
+		    const char *only);
+
+#define OB_SUITE_NEEDS(suite_name, missing, ...) \
+	int main(int argc, char **argv) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		return ob_suite_run_if(missing, suite_name, tests, \
+				       sizeof(tests) / sizeof(tests[0]), \
+				       argc > 1 ? argv[1] : NULL); \
+	}
+
 #define OB_SUITE(suite_name, ...) \
 	int main(int argc, char **argv) \
 	{ \

@@ -30,6 +30,9 @@ const struct matrix_peer *const matrix_peers[] = {
 #if HAVE_KAFKA
 	&peer_kafka,
 #endif
+#if HAVE_NATS
+	&peer_nats,
+#endif
 	NULL,
 };
 

@@ -28,7 +28,7 @@ struct matrix_peer {
 /* The ones that this build has; NULL at the end. */
 extern const struct matrix_peer *const matrix_peers[];
 extern const struct matrix_peer peer_stdout, peer_file, peer_exec, peer_http, peer_redis,
-	peer_kafka, peer_rabbitmq;
+	peer_kafka, peer_nats, peer_rabbitmq;
 
 /* The test's directory, and what `outbox work` printed. */
 extern char matrix_dir[64];

@@ -9,10 +9,11 @@ static struct redis_server server;
 
 static const char *redis_start(void)
 {
-	if (!redis_server_exists())
-		return "redis-server is not installed";
-	redis_server_start(&server);
-	return NULL;
+	const char *missing = redis_server_missing();
+
+	if (!missing)
+		redis_server_start(&server);
+	return missing;
 }
 
 static void redis_stop(void)

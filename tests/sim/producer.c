@@ -97,6 +97,8 @@ static void begin(struct sim *sim, struct sim_writer *writer)
 	if (ob_store_tx_begin(writer->store, &err) < 0)
 		fail_hard("beginning", &err);
 	writer->open = true;
+	writer->slow = sim_chance(sim, 100);
+	sim->counts.slow_writers += writer->slow;
 	writer->tx = ++sim->tx_count;
 	writer->left = (uint32_t)sim_between(&sim->rng, 1, 5);
 	writer->count = 0;
@@ -150,7 +152,8 @@ void sim_produce(struct sim *sim)
 	if (writer->left > 0 && sim->message_count < SIM_MESSAGES_MAX) {
 		writer->left--;
 		push(sim, writer);
-	} else if (sim_chance(sim, 400) || sim->message_count >= sim->plan.messages) {
+	} else if (sim_chance(sim, writer->slow ? 30 : 400) ||
+		   sim->message_count >= sim->plan.messages) {
 		end(sim, writer);
 	}
 }

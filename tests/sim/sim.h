@@ -30,6 +30,7 @@ enum {
 	X(commits, "transactions committed") \
 	X(rollbacks, "transactions rolled back") \
 	X(late_commits, "commits of a lower number behind a higher one") \
+	X(slow_writers, "transactions that stayed open for long") \
 	X(delayed, "messages that were delayed") \
 	X(priorities, "messages with a priority") \
 	X(stored, "messages stored by the sink, copies included") \
@@ -193,7 +194,7 @@ struct sim_event {
 /* A producer's connection. */
 struct sim_writer {
 	struct ob_store *store;
-	bool open;
+	bool open, slow;
 	uint32_t tx, left, pushed[8], count;
 };
 

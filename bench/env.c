@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Servers on demand, and their end. */
+#include "bench/env.h"
+
+#include "bench/broker_parts.h"
+#include "bench/fatal.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SETUP_MS = 60000 };
+
+static const struct bench_store_ops *const stores[] = {
+#if BENCH_POSTGRES
+	&bench_store_postgres,
+#endif
+#if BENCH_MYSQL
+	&bench_store_mysql,
+#endif
+#if BENCH_SQLITE
+	&bench_store_sqlite,
+#endif
+	NULL,
+};
+
+static const struct bench_broker_ops *const brokers[] = {
+	&bench_broker_file,
+#if BENCH_REDIS
+	&bench_broker_redis,
+#endif
+#if BENCH_HTTP
+	&bench_broker_http,
+#endif
+#if BENCH_KAFKA
+	&bench_broker_kafka,
+#endif
+#if BENCH_NATS
+	&bench_broker_nats,
+#endif
+#if BENCH_RABBITMQ
+	&bench_broker_rabbitmq,
+#endif
+	NULL,
+};
+
+static void find_programs(struct bench_env *env, const char *program)
+{
+	ssize_t n = readlink("/proc/self/exe", env->self, sizeof(env->self) - 1);
+	const char *slash = n > 0 ? strrchr(env->self, '/') : NULL;
+
+	if (!slash)
+		bench_fatal("cannot find this program: %m");
+	int size = program ? snprintf(env->program, sizeof(env->program), "%s", program)
+			   : snprintf(env->program, sizeof(env->program), "%.*s/../src/cli/outbox",
+				      (int)(slash - env->self), env->self);
+	if ((size_t)size >= sizeof(env->program) || access(env->program, X_OK) < 0)
+		bench_fatal("%s cannot be run: %m (--program names another)", env->program);
+}
+
+void bench_env_open(struct bench_env *env, const char *program)
+{
+	const char *temp = getenv("TMPDIR");
+
+	find_programs(env, program);
+	(void)snprintf(env->dir, sizeof(env->dir), "%.32s/outbox-bench.XXXXXX",
+		       temp && *temp ? temp : "/tmp");
+	if (!mkdtemp(env->dir)) {
+		env->dir[0] = '\0';
+		bench_fatal("cannot make a directory in %s: %m", temp && *temp ? temp : "/tmp");
+	}
+	for (size_t i = 0; stores[i]; i++)
+		env->stores[i].ops = stores[i];
+	for (size_t i = 0; brokers[i]; i++)
+		env->brokers[i].ops = brokers[i];
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void bench_env_close(struct bench_env *env)
+{
+	for (size_t i = 0; i < BENCH_STORES; i++) {
+		if (env->stores[i].there)
+			env->stores[i].ops->stop(&env->stores[i]);
+		env->stores[i].there = false;
+	}
+	for (size_t i = 0; i < BENCH_BROKERS_MAX; i++) {
+		if (env->brokers[i].there)
+			env->brokers[i].ops->stop(&env->brokers[i]);
+		env->brokers[i].there = false;
+	}
+	if (env->dir[0])
+		(void)nftw(env->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	env->dir[0] = '\0';
+}
+
+static void set_up(struct bench_env *env, struct bench_store *store)
+{
+	const char *const argv[] = { "outbox", "--store", store->url, "setup", NULL };
+	char log[BENCH_PATH], words[BENCH_TEXT_SIZE];
+	struct ob_child_conf conf = {
+		.program = env->program, .argv = argv, .dir = env->dir, .log = log
+	};
+	struct ob_child child = { 0 };
+	struct ob_err err = OB_ERR_INIT;
+
+	(void)snprintf(log, sizeof(log), "%s/log", env->dir);
+	if (ob_child_start(&child, &conf, &err) < 0)
+		bench_fatal("%s", err.msg);
+	if (!ob_child_wait_end(&child, SETUP_MS) || child.code != 0) {
+		bench_subject_words(env, words);
+		bench_fatal("outbox setup on %s fails: %s", store->ops->title, words);
+	}
+}
+
+struct bench_store *bench_env_store(struct bench_env *env, const char *name,
+				    const char **ret_reason)
+{
+	for (size_t i = 0; i < BENCH_STORES && env->stores[i].ops; i++) {
+		struct bench_store *store = &env->stores[i];
+
+		if (strcmp(store->ops->name, name) != 0)
+			continue;
+		if (!store->tried) {
+			store->tried = true;
+			/* SQLite's file is ours; servers choose their own place */
+			(void)snprintf(store->url, sizeof(store->url), "sqlite:%s/outbox.db",
+				       env->dir);
+			store->there = store->ops->start(store);
+			if (store->there) {
+				set_up(env, store);
+				store->ops->connect(store);
+			}
+		}
+		*ret_reason = store->reason;
+		return store->there ? store : NULL;
+	}
+	*ret_reason = "this build is without that store";
+	return NULL;
+}
+
+bool bench_broker_finds(struct bench_broker *broker, const char *program)
+{
+	static const char *const places[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin" };
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", places[i], program);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	(void)snprintf(broker->reason, sizeof(broker->reason), "%s is missing", program);
+	return false;
+}
+
+struct bench_broker *bench_env_broker(struct bench_env *env, const char *name,
+				      const char **ret_reason)
+{
+	for (size_t i = 0; i < BENCH_BROKERS_MAX && env->brokers[i].ops; i++) {
+		struct bench_broker *broker = &env->brokers[i];
+
+		if (strcmp(broker->ops->name, name) != 0)
+			continue;
+		if (!broker->tried) {
+			broker->tried = true;
+			(void)snprintf(broker->address, sizeof(broker->address), "%s/out.ndjson",
+				       env->dir);
+			broker->there = broker->ops->start(broker);
+		}
+		*ret_reason = broker->reason;
+		return broker->there ? broker : NULL;
+	}
+	*ret_reason = "this build is without that sink";
+	return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The steps of `outbox bench`. Inside cmd_bench.c and bench_steps.c only. */
+#ifndef OB_CLI_BENCH_H
+#define OB_CLI_BENCH_H
+
+#include "base/arena.h"
+#include "base/signals.h"
+#include "cli/child.h"
+#include "store/store.h"
+
+enum { OB_BENCH_SAMPLES = 200 };
+
+/* Where it is done; all but the child is the caller's. */
+struct ob_bench {
+	struct ob_store *store;
+	const char *target; /* the relay's name */
+	const char *config; /* for the relay's process */
+	const char *dir;    /* its working directory */
+	const char *log;    /* where its errors go */
+	struct ob_signals *signals;
+	struct ob_arena arena;
+	struct ob_child relay;
+	struct ob_buf payload;
+};
+
+/* What came of it. */
+struct ob_bench_figures {
+	double single_rate, batch_rate, drain_rate; /* messages a second */
+	double p50_ms, p99_ms, max_ms;              /* from COMMIT asked for to delivery recorded */
+};
+
+/*
+ * Messages of the target, or of all targets when it is NULL, in any state. What is not finished
+ * counts also in *ret_waiting.
+ */
+int ob_bench_count(struct ob_bench *bench, const char *target, uint64_t *ret_rows,
+		   uint64_t *ret_waiting, struct ob_err *err);
+/* The relay runs, and messages are pushed one at a time, each when the one before is delivered. */
+int ob_bench_latency(struct ob_bench *bench, struct ob_bench_figures *figures, struct ob_err *err);
+/* No relay runs: `count` messages in transactions of `each`; the rate. */
+int ob_bench_push(struct ob_bench *bench, uint64_t count, size_t each, double *ret_rate,
+		  struct ob_err *err);
+/* The relay is started on what was pushed; its rate from the first delivery on. */
+int ob_bench_drain(struct ob_bench *bench, struct ob_bench_figures *figures, struct ob_err *err);
+/* Delete the rows of the target that are finished; stops the relay if it runs. */
+int ob_bench_clean(struct ob_bench *bench, struct ob_err *err);
+
+#endif

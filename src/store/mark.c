@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Marks: pure bookkeeping, shared by the stores that need it, and proven by the simulator. */
+#include "store/mark.h"
+
+/* Reading from the bottom may take this part of the time, if it is slow. */
+enum { BOTTOM_SHARE = 20 };
+
+/* A deliberate bug for the simulator's checker to see; the number is among those of
+ * relay/mutants.h. */
+#ifndef OB_MUTANT
+#define OB_MUTANT 0
+#endif
+#define MARK_UNSAFE (OB_MUTANT == 15) /* a writer that has ended may have no rows below a mark */
+
+void ob_marks_init(struct ob_marks *marks, const struct ob_mark_pace *pace)
+{
+	*marks = (struct ob_marks){ .pace = *pace, .cap = INT64_MAX };
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool is_open(const struct ob_snapshot *snapshot, uint64_t id)
+{
+	size_t low = 0, high = snapshot->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (snapshot->open[middle] == id)
+			return true;
+		if (snapshot->open[middle] < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* ---- fetching -------------------------------------------------------- */
+
+static void know_target(struct ob_marks *marks, const char *target)
+{
+	const struct ob_mark_pace pace = marks->pace;
+
+	if (strcmp(marks->target, target) == 0)
+		return;
+	ob_marks_init(marks, &pace);
+	(void)snprintf(marks->target, sizeof(marks->target), "%s", target);
+}
+
+/* The lowest number of those that opened lately. */
+static int64_t young_bound(const struct ob_marks *marks, int64_t now_us)
+{
+	int64_t bound = INT64_MAX;
+
+	for (size_t i = 0; i < marks->writer_count; i++) {
+		if (now_us - marks->writers[i].seen_us < marks->pace.young_us)
+			bound = min_i64(bound, marks->writers[i].first);
+	}
+	return bound;
+}
+
+void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us,
+		    int64_t *lows)
+{
+	int64_t bound;
+
+	know_target(marks, fetch->target);
+	bound = min_i64(marks->cap, young_bound(marks, now_us));
+	marks->began_us = now_us;
+	marks->from_bottom = now_us >= marks->bottom_us;
+	marks->highest = OB_MARK_NONE;
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		uint32_t p = fetch->partitions[i];
+		bool known = fetch->epochs && marks->any && !marks->from_bottom &&
+			     p < OB_PARTITIONS_MAX && marks->parts[p].look == marks->look &&
+			     marks->parts[p].epoch == fetch->epochs[i];
+
+		lows[i] = known ? min_i64(marks->parts[p].low, bound) : OB_MARK_NONE;
+		if (lows[i] > marks->highest)
+			marks->highest = lows[i];
+	}
+}
+
+bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapshot)
+{
+	if (MARK_UNSAFE)
+		return true;
+	for (size_t i = 0; i < marks->writer_count; i++) {
+		const struct ob_mark_writer *writer = &marks->writers[i];
+
+		/* One that we cannot see among too many may have ended. */
+		if (snapshot->more || !is_open(snapshot, writer->id))
+			marks->cap = min_i64(marks->cap, writer->first);
+	}
+	if (marks->highest <= marks->cap)
+		return true;
+	marks->look_us = 0; /* so that this is read once */
+	return false;
+}
+
+void ob_marks_end(struct ob_marks *marks, int64_t now_us)
+{
+	int64_t wait = (now_us - marks->began_us) * BOTTOM_SHARE;
+
+	if (marks->from_bottom)
+		marks->bottom_us =
+			now_us + (wait > marks->pace.bottom_us ? wait : marks->pace.bottom_us);
+}
+
+/* ---- looking --------------------------------------------------------- */
+
+bool ob_marks_look_due(const struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us)
+{
+	if (!fetch->epochs)
+		return false;
+	/* One long way at a time, but for the first. */
+	return now_us >= marks->look_us && (!marks->any || !marks->from_bottom);
+}
+
+static const struct ob_mark_writer *find_writer(const struct ob_marks *marks, uint64_t id)
+{
+	for (size_t i = 0; i < marks->writer_count; i++) {
+		if (marks->writers[i].id == id)
+			return &marks->writers[i];
+	}
+	return NULL;
+}
+
+void ob_marks_look_failed(struct ob_marks *marks, int64_t now_us)
+{
+	marks->look_us = now_us + marks->pace.look_us;
+}
+
+bool ob_marks_looked(struct ob_marks *marks, const struct ob_snapshot *snapshot, int64_t number,
+		     int64_t now_us)
+{
+	struct ob_mark_writer writers[OB_MARK_WRITERS_MAX];
+
+	marks->look_us = now_us + marks->pace.look_us;
+	if (snapshot->more)
+		return false;
+	/* Numbers begin anew: the table was emptied. What is known is about another one. */
+	if (marks->any && number < marks->number) {
+		marks->any = false;
+		return false;
+	}
+	for (size_t i = 0; i < snapshot->count; i++) {
+		const struct ob_mark_writer *known = find_writer(marks, snapshot->open[i]);
+
+		writers[i] = (struct ob_mark_writer){
+			.id = snapshot->open[i],
+			.first = marks->any ? marks->number + 1 : OB_MARK_NONE,
+			.seen_us = now_us,
+		};
+		if (known)
+			writers[i] = *known;
+	}
+	memcpy(marks->writers, writers, snapshot->count * sizeof(writers[0]));
+	marks->writer_count = snapshot->count;
+	marks->number = number;
+	marks->any = true;
+	marks->look++;
+	marks->cap = INT64_MAX;
+	return true;
+}
+
+void ob_marks_set(struct ob_marks *marks, uint32_t partition, uint64_t epoch, int64_t lowest)
+{
+	marks->parts[partition].look = marks->look;
+	marks->parts[partition].epoch = epoch;
+	marks->parts[partition].low = lowest > marks->number ? marks->number + 1 : lowest;
+}

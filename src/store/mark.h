@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a fetch may begin to read, so that it need not step over everything that was finished
+ * before. A mark is a number below which a partition has no unfinished row that a snapshot could
+ * show. Rows show late: a transaction draws its numbers, others draw and commit higher ones, and
+ * then it commits. So a mark is good for a snapshot only if every transaction that had drawn
+ * numbers below it when the mark was made is still open in that snapshot (then it shows nothing) or
+ * had ended when the mark was made (then it was seen).
+ *
+ * Made by a look, in this order: (1) read the last number drawn; (2) see that no transaction that
+ * may have drawn a number is without an identity; (3) in one snapshot read the lowest unfinished
+ * row of each partition and the identities of the writers that are open. Every number up to (1)
+ * then belongs to a transaction that has ended, or to one of those writers. A writer that was not
+ * open at the look before has only numbers above that look's (1).
+ *
+ * Writers that opened lately hold the mark back. Those that stay open do not: when a snapshot
+ * shows that one of them has ended, what was read by it is thrown away and read again from
+ * that writer's first number. So an open transaction delays nothing and costs nothing.
+ *
+ * What comes back from the dead by an operator's hand, out of order anyway, is found when
+ * everything is read from the bottom, from time to time.
+ *
+ * The knowledge is of one connection, of one target, and ends with the lease's epoch.
+ */
+#ifndef OB_STORE_MARK_H
+#define OB_STORE_MARK_H
+
+#include "store/store.h"
+
+enum { OB_MARK_WRITERS_MAX = 128 };
+
+/* No mark: from the bottom. */
+#define OB_MARK_NONE INT64_MIN
+
+/* How long things take; 0 in all but look_us makes every path a frequent one, for tests. */
+struct ob_mark_pace {
+	int64_t look_us;   /* between two looks */
+	int64_t young_us;  /* a writer holds the marks back for so long */
+	int64_t bottom_us; /* at least, between two reads from the bottom */
+};
+
+struct ob_mark_writer {
+	uint64_t id;
+	int64_t first; /* it has no number below this one */
+	int64_t seen_us;
+};
+
+struct ob_marks {
+	struct ob_mark_pace pace;
+	char target[OUTBOX_TEXT_MAX * 4 + 1];
+	bool any;                   /* there was a look */
+	int64_t number;             /* the last number drawn before it */
+	int64_t look_us, bottom_us; /* when the next is due */
+	int64_t began_us;           /* of the fetch that runs */
+	bool from_bottom;           /* it reads everything */
+	int64_t highest;            /* of the marks it was given */
+	int64_t cap; /* writers that have ended since the look may have rows from here */
+	struct ob_mark_writer writers[OB_MARK_WRITERS_MAX]; /* open at the look, by id */
+	size_t writer_count;
+	uint64_t look; /* how many there were */
+	struct {
+		uint64_t look; /* that made it; an older one knew other writers */
+		uint64_t epoch;
+		int64_t low;
+	} parts[OB_PARTITIONS_MAX];
+};
+
+/* What a statement saw: the identities of writers that were open, ascending. */
+struct ob_snapshot {
+	uint64_t open[OB_MARK_WRITERS_MAX];
+	size_t count;
+	bool more; /* than fit */
+};
+
+/* Forget everything: the connection is new. */
+void ob_marks_init(struct ob_marks *marks, const struct ob_mark_pace *pace);
+/*
+ * A fetch begins: fills lows[i] with the mark of fetch->partitions[i]; OB_MARK_NONE without epochs.
+ * May be called again for the same fetch, after ob_marks_complete() has said no.
+ */
+void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us,
+		    int64_t *lows);
+/* Were the marks good for what was read in this snapshot? If not, read again. */
+bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapshot);
+/* The fetch is over, and was complete. */
+void ob_marks_end(struct ob_marks *marks, int64_t now_us);
+
+/* Should this fetch look as well? */
+bool ob_marks_look_due(const struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us);
+/*
+ * A look was taken with the marks of ob_marks_begin(), and ob_marks_complete() said yes to its
+ * snapshot. False: there are too many writers, and the marks stay as they are.
+ */
+bool ob_marks_looked(struct ob_marks *marks, const struct ob_snapshot *snapshot, int64_t number,
+		     int64_t now_us);
+/* A look found nothing to rely on: the marks stay as they are. */
+void ob_marks_look_failed(struct ob_marks *marks, int64_t now_us);
+/* Behind it, for each partition: its lowest unfinished row, INT64_MAX: there is none. */
+void ob_marks_set(struct ob_marks *marks, uint32_t partition, uint64_t epoch, int64_t lowest);
+
+#endif
