@@ -259,43 +259,48 @@ static int http_open(struct ob_sink *base, struct ob_err *err)
 	return r;
 }
 
-/* One that can be filled, or NULL: none is free, or *ret_r says what failed. */
-static struct ob_http_request *find_free(struct http_sink *sink, int *ret_r, struct ob_err *err)
+/* One that can be filled: 0, OB_SINK_FULL when none is free, or what failed. */
+static int find_free(struct http_sink *sink, struct ob_http_request **ret_request,
+		     struct ob_err *err)
 {
 	uint32_t i = 0;
 
 	while (i < sink->window && sink->requests[i].state != OB_HTTP_FREE)
 		i++;
-	*ret_r = i == sink->window ? OB_SINK_FULL
-				   : ob_http_request_init(&sink->requests[i], &sink->target, err);
-	return *ret_r == 0 ? &sink->requests[i] : NULL;
+	if (i == sink->window)
+		return OB_SINK_FULL;
+	*ret_request = &sink->requests[i];
+	return ob_http_request_init(*ret_request, &sink->target, err);
 }
 
 static int send_alone(struct http_sink *sink, const struct ob_delivery *delivery,
 		      struct ob_err *err)
 {
-	int r;
-	struct ob_http_request *request = find_free(sink, &r, err);
+	struct ob_http_request *request;
+	int r = find_free(sink, &request, err);
 
-	if (request)
-		r = ob_http_request_fill(request, delivery, now_s(sink), err);
+	if (r != 0)
+		return r;
+	r = ob_http_request_fill(request, delivery, now_s(sink), err);
 	return r == 0 ? start(sink, request, err) : r;
 }
 
 static int send_in_batch(struct http_sink *sink, const struct ob_delivery *delivery,
 			 struct ob_err *err)
 {
+	size_t bytes_max = (size_t)sink->batch_bytes;
+	struct ob_http_request *request = sink->filling;
 	int r = OB_SINK_FULL;
 
-	if (sink->filling)
-		r = ob_http_batch_add(&sink->filling->batch, delivery, (size_t)sink->batch_bytes,
-				      err);
+	if (request)
+		r = ob_http_batch_add(&request->batch, delivery, bytes_max, err);
 	if (r != OB_SINK_FULL)
 		return r;
 	start_filling(sink);
-	struct ob_http_request *request = find_free(sink, &r, err);
-	if (request)
-		r = ob_http_batch_add(&request->batch, delivery, (size_t)sink->batch_bytes, err);
+	r = find_free(sink, &request, err);
+	if (r != 0)
+		return r;
+	r = ob_http_batch_add(&request->batch, delivery, bytes_max, err);
 	if (r == 0) {
 		request->state = OB_HTTP_FILLING;
 		sink->filling = request;

@@ -137,7 +137,8 @@ static void add_elements(struct ob_buf *out, const struct http_request_seen *see
 			quoted = !quoted;
 		else if (!quoted)
 			depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-		ob_buf_addc(out, !quoted && depth == 0 && c == ',' ? '\n' : seen->body[i]);
+		bool between = !quoted && depth == 0 && c == ',';
+		ob_buf_add(out, between ? OB_STR("\n") : (struct ob_str){ seen->body + i, 1 });
 	}
 	ob_buf_addc(out, '\n');
 }
