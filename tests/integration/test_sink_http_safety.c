@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The http sink: what goes out is signed and holds nothing but what it should, and goes nowhere else. */
+/* The http sink: what goes out is signed, holds no more than it should, and goes nowhere else. */
 #include "run.h"
 #include "sink/http_addr.h"
 #include "sink_http_fixture.h"
