@@ -52,7 +52,7 @@ static void produce(struct sink *s, const struct bare_row *row)
 					  fields[i].value.p, (ssize_t)fields[i].value.n);
 	rd_kafka_resp_err_t code = rd_kafka_producev(
 		s->producer, RD_KAFKA_V_TOPIC(row->aggregate_type.p),
-		RD_KAFKA_V_KEY(row->key.p, row->key.n),
+		RD_KAFKA_V_KEY((void *)(uintptr_t)row->key.p, row->key.n),
 		RD_KAFKA_V_VALUE((void *)(uintptr_t)row->payload.p, row->payload.n),
 		RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
 	if (code)

@@ -128,7 +128,8 @@ rd_kafka_resp_err_t ob_kafka_produce(struct kafka_sink *sink, struct ob_lane_ite
 		return RD_KAFKA_RESP_ERR__QUEUE_FULL; /* memory is short: later */
 	/* No flag: the body stays ours and is not copied. The library only reads it. */
 	rd_kafka_resp_err_t code = rd_kafka_producev(
-		sink->rk, RD_KAFKA_V_RKT(topic), RD_KAFKA_V_KEY(d->key.p, d->key.n),
+		sink->rk, RD_KAFKA_V_RKT(topic),
+		RD_KAFKA_V_KEY((void *)(uintptr_t)d->key.p, d->key.n),
 		RD_KAFKA_V_VALUE((void *)(uintptr_t)d->body.p, d->body.n),
 		RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(item), RD_KAFKA_V_END);
 

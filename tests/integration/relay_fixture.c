@@ -23,7 +23,7 @@ struct ob_relay *relay_make(int (*open_store)(void *, struct ob_store **, struct
 		.claim_ttl_ms = 60000,
 		.leasing = { true, RELAY_PARTITIONS, 15000, 5000, 20000 },
 		.retry = { 3, 5000, 3600000, 2, 0.25 },
-		.route = { destination },
+		.route = { .destination = destination },
 		.cleanup = { OB_NEVER_MS, OB_NEVER_MS, 3600000, 1000 },
 	};
 	struct ob_relay_conf conf = { .relay = &config,

@@ -44,7 +44,7 @@ static struct ob_relay *make(uint32_t workers)
 		.claim_ttl_ms = 60000,
 		.leasing = { true, 8, 15000, 5000, 20000 },
 		.retry = { 3, 5000, 3600000, 2, 0.25 },
-		.route = { destination },
+		.route = { .destination = destination },
 		.cleanup = { OB_NEVER_MS, OB_NEVER_MS, 3600000, 1000 },
 	};
 	plan = (struct ob_memsink_plan){ .log = &sink_log, .sender = "test" };
