@@ -332,13 +332,16 @@ bool ob_json_valid_object(struct ob_str text, struct ob_json_fault *fault)
 
 bool ob_json_is_type(struct ob_str type)
 {
-	const char *semicolon = type.p ? memchr(type.p, ';', type.n) : NULL;
+	if (!type.p)
+		return true;
+
+	const char *semicolon = memchr(type.p, ';', type.n);
 	size_t n = semicolon ? (size_t)(semicolon - type.p) : type.n;
 
 	while (n > 0 && type.p[n - 1] == ' ')
 		n--;
-	return !type.p || (n >= 5 && (strncasecmp(type.p + n - 5, "/json", 5) == 0 ||
-				      strncasecmp(type.p + n - 5, "+json", 5) == 0));
+	return n >= 5 && (strncasecmp(type.p + n - 5, "/json", 5) == 0 ||
+			  strncasecmp(type.p + n - 5, "+json", 5) == 0);
 }
 
 /* p: a quote, a backslash or a control character of `size` bytes. */

@@ -39,6 +39,7 @@ static rd_kafka_resp_err_t on_answer(rd_kafka_t *rk, rd_kafka_message_t *message
 }
 
 static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque,
+				  /* NOLINTNEXTLINE(readability-non-const-parameter) */
 				  char *why, size_t size)
 {
 	(void)conf, (void)why, (void)size;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Properties of librdkafka as they are, but for those that would break what the sink promises. */
-#include "base/cleanup.h"
 #include "sink/kafka.h"
 
 enum { NAME_MAX = 128, VALUE_MAX = 32 << 10 };
@@ -86,12 +85,9 @@ static int set(size_t line, const char *name, const char *value, rd_kafka_conf_t
 static int read_line(size_t line, const char *p, size_t n, rd_kafka_conf_t *conf,
 		     struct ob_err *err)
 {
-	char name[NAME_MAX];
-	OB_AUTOFREE char *value = malloc(VALUE_MAX);
+	char name[NAME_MAX], value[VALUE_MAX];
 	const char *equals = memchr(p, '=', n);
 
-	if (!value)
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "allocating a property");
 	if (n == 0 || (trim(p, n, name, sizeof(name)) && (!name[0] || name[0] == '#')))
 		return 0;
 	if (!equals)

@@ -118,6 +118,15 @@ static rd_kafka_topic_t *topic_of(struct kafka_sink *sink, struct ob_str name)
 	return sink->topic;
 }
 
+/* The library's parameters have no const, but it only reads them. */
+static void *plain(const void *p)
+{
+	void *q;
+
+	memcpy(&q, &p, sizeof(q));
+	return q;
+}
+
 rd_kafka_resp_err_t ob_kafka_produce(struct kafka_sink *sink, struct ob_lane_item *item)
 {
 	const struct ob_delivery *d = &item->delivery;
@@ -126,12 +135,11 @@ rd_kafka_resp_err_t ob_kafka_produce(struct kafka_sink *sink, struct ob_lane_ite
 
 	if (!headers)
 		return RD_KAFKA_RESP_ERR__QUEUE_FULL; /* memory is short: later */
-	/* No flag: the body stays ours and is not copied. The library only reads it. */
+	/* No flag: the body stays ours and is not copied. */
 	rd_kafka_resp_err_t code = rd_kafka_producev(
-		sink->rk, RD_KAFKA_V_RKT(topic),
-		RD_KAFKA_V_KEY((void *)(uintptr_t)d->key.p, d->key.n),
-		RD_KAFKA_V_VALUE((void *)(uintptr_t)d->body.p, d->body.n),
-		RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(item), RD_KAFKA_V_END);
+		sink->rk, RD_KAFKA_V_RKT(topic), RD_KAFKA_V_KEY(plain(d->key.p), d->key.n),
+		RD_KAFKA_V_VALUE(plain(d->body.p), d->body.n), RD_KAFKA_V_HEADERS(headers),
+		RD_KAFKA_V_OPAQUE(item), RD_KAFKA_V_END);
 
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		rd_kafka_headers_destroy(headers);

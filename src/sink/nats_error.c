@@ -6,9 +6,9 @@
 #include <jansson.h>
 
 struct rule {
-	int code;          /* of JetStream; 0: any */
-	const char *holds; /* and a part of its text; NULL: any */
+	int code; /* of JetStream; 0: any */
 	enum ob_err_kind kind;
+	const char *holds; /* and a part of its text; NULL: any */
 	const char *hint;
 };
 
@@ -17,30 +17,30 @@ struct rule {
  */
 static const struct rule rules[] = {
 	/* the stream cannot store, for reasons of its own: all have one code */
-	{ 10077, "per subject", OB_ERR_RETRY, "the stream keeps no more of this subject" },
-	{ 10077, "maximum messages", OB_ERR_DOWN, "the stream is full and discards what is new" },
-	{ 10077, "maximum bytes", OB_ERR_DOWN, "the stream is full and discards what is new" },
-	{ 10077, "too large", OB_ERR_REJECT, NULL },
-	{ 10077, NULL, OB_ERR_DOWN, "the server cannot write the stream" },
+	{ 10077, OB_ERR_RETRY, "per subject", "the stream keeps no more of this subject" },
+	{ 10077, OB_ERR_DOWN, "maximum messages", "the stream is full and discards what is new" },
+	{ 10077, OB_ERR_DOWN, "maximum bytes", "the stream is full and discards what is new" },
+	{ 10077, OB_ERR_REJECT, "too large", NULL },
+	{ 10077, OB_ERR_DOWN, NULL, "the server cannot write the stream" },
 	/* about this message */
-	{ 10054, NULL, OB_ERR_REJECT, "larger than the stream's max_msg_size" },
-	{ 10097, NULL, OB_ERR_REJECT, NULL },
-	{ 10060, NULL, OB_ERR_RETRY, NULL }, /* another stream than expected */
-	{ 10070, NULL, OB_ERR_RETRY, NULL }, /* wrong last message id */
-	{ 10071, NULL, OB_ERR_RETRY, NULL }, /* wrong last sequence */
+	{ 10054, OB_ERR_REJECT, NULL, "larger than the stream's max_msg_size" },
+	{ 10097, OB_ERR_REJECT, NULL, NULL },
+	{ 10060, OB_ERR_RETRY, NULL, NULL }, /* another stream than expected */
+	{ 10070, OB_ERR_RETRY, NULL, NULL }, /* wrong last message id */
+	{ 10071, OB_ERR_RETRY, NULL, NULL }, /* wrong last sequence */
 	/* about resources */
-	{ 10002, NULL, OB_ERR_DOWN, "the account's limit is reached" },
-	{ 10023, NULL, OB_ERR_DOWN, "the server lacks disk or memory for JetStream" },
-	{ 10028, NULL, OB_ERR_DOWN, "the server lacks memory for JetStream" },
-	{ 10047, NULL, OB_ERR_DOWN, "the server lacks disk for JetStream" },
+	{ 10002, OB_ERR_DOWN, NULL, "the account's limit is reached" },
+	{ 10023, OB_ERR_DOWN, NULL, "the server lacks disk or memory for JetStream" },
+	{ 10028, OB_ERR_DOWN, NULL, "the server lacks memory for JetStream" },
+	{ 10047, OB_ERR_DOWN, NULL, "the server lacks disk for JetStream" },
 	/* about the stream and JetStream itself */
-	{ 10059, NULL, OB_ERR_DOWN, "the stream is gone" },
-	{ 10109, NULL, OB_ERR_DOWN, "the stream is sealed" },
-	{ 10039, NULL, OB_ERR_DOWN, "enable JetStream for the account" },
-	{ 10076, NULL, OB_ERR_DOWN, "start the server with JetStream" },
-	{ 10008, NULL, OB_ERR_DOWN, NULL },
-	{ 10009, NULL, OB_ERR_DOWN, NULL },
-	{ 10041, NULL, OB_ERR_DOWN, NULL },
+	{ 10059, OB_ERR_DOWN, NULL, "the stream is gone" },
+	{ 10109, OB_ERR_DOWN, NULL, "the stream is sealed" },
+	{ 10039, OB_ERR_DOWN, NULL, "enable JetStream for the account" },
+	{ 10076, OB_ERR_DOWN, NULL, "start the server with JetStream" },
+	{ 10008, OB_ERR_DOWN, NULL, NULL },
+	{ 10009, OB_ERR_DOWN, NULL, NULL },
+	{ 10041, OB_ERR_DOWN, NULL, NULL },
 };
 
 static const struct rule *find_rule(int code, const char *text)

@@ -68,8 +68,10 @@ static int parse_server(const char *p, size_t n, bool first, struct ob_nats_url 
 int ob_nats_url_parse(const char *text, struct ob_nats_url *ret_url, struct ob_err *err)
 {
 	struct ob_nats_url *url = calloc(1, sizeof(*url));
-	int r = url ? 0 : ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a url");
+	int r = 0;
 
+	if (!url)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a url");
 	for (bool first = true; r == 0; first = false) {
 		size_t n = strcspn(text, ",");
 		const char *p = text;
@@ -83,7 +85,7 @@ int ob_nats_url_parse(const char *text, struct ob_nats_url *ret_url, struct ob_e
 	}
 	if (r == 0)
 		*ret_url = *url;
-	else if (url)
+	else
 		ob_nats_url_done(url);
 	free(url);
 	return r;

@@ -192,17 +192,15 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = NULL;
 	struct candidates found = { 0 };
-	int64_t *lows = NULL;
 
 	int r = mem_enter(store, &db, err);
-	if (r >= 0) {
-		lows = mem_scratch(store, fetch->partition_count, sizeof(*lows));
-		r = lows ? 0 : mem_oom(err);
-	}
-	if (r >= 0) {
-		find_lows(mem_of(store), fetch, lows);
-		r = collect(store, fetch, lows, &found, err);
-	}
+	if (r < 0)
+		return r;
+	int64_t *lows = mem_scratch(store, fetch->partition_count, sizeof(*lows));
+	if (!lows)
+		return mem_oom(err);
+	find_lows(mem_of(store), fetch, lows);
+	r = collect(store, fetch, lows, &found, err);
 #if MEM_STALE_FENCE
 	for (size_t i = 0; r >= 0 && i < db->lease_count && i < 64; i++)
 		mem_of(store)->stale[i] = db->leases[i];

@@ -317,15 +317,15 @@ int pg_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_bat
 {
 	size_t lanes = fetch->partition_count;
 	struct fetching f = { .s = (struct pg_store *)store, .fetch = fetch };
-	int r = 0;
 
 	f.lows = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.lows));
 	f.parts = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.parts));
 	f.shares = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.shares));
-	if (!f.lows || !f.parts || !f.shares)
-		r = pg_oom("fetching", err);
-	if (r == 0)
-		r = fetch_work(&f, batch, err);
+	if (!f.lows || !f.parts || !f.shares) {
+		ob_batch_reset(batch);
+		return pg_oom("fetching", err);
+	}
+	int r = fetch_work(&f, batch, err);
 	pg_clear(f.s);
 	if (r < 0)
 		ob_batch_reset(batch);
