@@ -74,7 +74,7 @@ build-test/build.ninja:
 
 build-asan/build.ninja:
 	tools/setup test
-	meson setup build-asan -Dtests=enabled -Dfault_points=enabled -Db_sanitize=address,undefined
+	meson setup build-asan -Dtests=enabled -Dfault_points=enabled -Db_sanitize=address,undefined -Doptimization=1
 
 build-tsan/build.ninja:
 	tools/setup test
@@ -86,4 +86,4 @@ build-fuzz/build.ninja:
 
 build-clang/build.ninja:
 	tools/setup style
-	CC=clang meson setup build-clang -Dtests=enabled -Dfault_points=enabled -Dwerror=true
+	CC=clang meson setup build-clang -Dtests=enabled -Dfault_points=enabled -Dwerror=true -Doptimization=0

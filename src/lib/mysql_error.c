@@ -200,14 +200,21 @@ static int read_columns(struct ob_mysql_driver *driver, MYSQL_STMT *stmt,
 		  .buffer_length = sizeof(type) - 1,
 		  .length = &size[1] },
 	};
-	int r = 0;
+	int r = 0, got = 0;
 
-	if (mysql_stmt_store_result(stmt) != 0 || mysql_stmt_bind_result(stmt, out))
-		return 0;
-	while (r == 0 && mysql_stmt_fetch(stmt) == 0) {
+	if (mysql_stmt_bind_result(stmt, out) || mysql_stmt_store_result(stmt) != 0)
+		got = 1;
+	while (r == 0 && got == 0 && (got = mysql_stmt_fetch(stmt)) == 0) {
 		name[size[0]] = type[size[1]] = '\0';
 		r = ob_table_column(&driver->layout, &types, name, type, seen, err);
 	}
+	/*
+	 * What cannot be read, such as a cancelled statement, says nothing about the table. Of its
+	 * own tables the server may give up with a warning alone.
+	 */
+	if (got == 1 || (!seen->any && mysql_warning_count(driver->db) > 0))
+		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "reading the schema: %.180s",
+			       got == 1 ? mysql_stmt_error(stmt) : "the server gave up");
 	return r;
 }
 

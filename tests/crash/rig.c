@@ -331,8 +331,26 @@ void rig_pause(struct rig *rig, struct ob_child *child)
 	(void)ob_store_tx_end(rig->store, false, &ignored);
 }
 
+/* Has it got as far as to wait for signals? Before that, one ends it without a word. */
+static bool is_listening(struct ob_child *child)
+{
+	char path[64], line[256];
+	unsigned long long blocked = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)child->pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			blocked = strtoull(line + 7, NULL, 16);
+	}
+	if (f)
+		(void)fclose(f);
+	return (blocked & (1ULL << (SIGTERM - 1))) || ob_child_look(child) != OB_CHILD_RUNS;
+}
+
 void rig_stop(const struct rig *rig, struct ob_child *child)
 {
+	rig_until(rig, is_listening(child), RIG_SOON_MS);
 	ob_child_signal(child, SIGTERM);
 	ck_assert_msg(ob_child_wait_end(child, RIG_SOON_MS), "%s: it does not stop", rig->name);
 	ck_assert_msg(child->code == 0, "%s: it ended with %d", rig->name, child->code);

@@ -115,10 +115,7 @@ static void after(struct run *run)
 			      (unsigned)rig_waiting(&run->rig), rig_log(&run->rig, "heir.log"));
 		return;
 	}
-	ob_child_signal(&run->heir, SIGTERM);
-	ck_assert_msg(ob_child_wait_end(&run->heir, RIG_SOON_MS) && run->heir.code == 0,
-		      "%s: the heir ended with %d:\n%s", run->rig.name, run->heir.code,
-		      rig_log(&run->rig, "heir.log"));
+	rig_stop(&run->rig, &run->heir);
 	rig_audit(&run->rig);
 	rig_done(&run->rig);
 	run->over = true;

@@ -59,11 +59,7 @@ static void end(struct run *run)
 {
 	rig_until(&run->rig, rig_waiting(&run->rig) == 0, RIG_SOON_MS);
 	for (int i = 0; i < WORKERS; i++)
-		ob_child_signal(&run->workers[i], SIGTERM);
-	for (int i = 0; i < WORKERS; i++) {
-		ck_assert(ob_child_wait_end(&run->workers[i], RIG_SOON_MS));
-		ck_assert_int_eq(run->workers[i].code, 0);
-	}
+		rig_stop(&run->rig, &run->workers[i]);
 	rig_audit(&run->rig);
 	rig_done(&run->rig);
 }
