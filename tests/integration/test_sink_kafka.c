@@ -286,7 +286,9 @@ OB_TEST(one_message_that_is_too_large_for_the_topic_is_found_among_many)
 	/* the first batch of 64, then one of 8, and then the one alone */
 	refuse_next(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 3);
 	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_REJECT), 1);
+	ck_assert_msg(row_count(OB_ERR_REJECT) == 1, "%u rejected, %u retried, %u down: %s",
+		      (unsigned)row_count(OB_ERR_REJECT), (unsigned)row_count(OB_ERR_RETRY),
+		      (unsigned)row_count(OB_ERR_DOWN), row.acks[0].err.msg);
 	ck_assert_int_eq(row.acks[0].err.kind, OB_ERR_REJECT);
 	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "max.message.bytes"));
 	ck_assert_uint_eq(row_count(OB_ERR_NONE), 319);

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 static struct nats_server server;
 static struct row row;
@@ -337,6 +338,7 @@ OB_TEST(a_server_that_stops_is_an_outage_after_our_own_deadline)
 	struct ob_sink *sink = open_at(server.port, "300ms");
 
 	ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(server.pid, NULL, WUNTRACED), server.pid); /* it takes a moment */
 	int64_t before = ob_clock_boot_us(&ob_clock_system);
 	deliver(sink, 20, "orders.a");
 	ck_assert_int_ge((ob_clock_boot_us(&ob_clock_system) - before) / 1000, 300);
