@@ -5,6 +5,10 @@
 -- READ WRITE: a standby refuses, also to read; nothing may be sent from there.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
 
+-- name: begin_snapshot
+-- All statements see the same.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE
+
 -- name: pins
 -- Whatever the server, the database or the role sets. $1 search_path, $2 statement_timeout,
 -- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout,

@@ -2,43 +2,23 @@
 -- list are the same, in the order that src/store/postgres_fetch.c reads them.
 
 -- name: fetch
--- $1 target, $2 partitions in their order, $3 where each begins, $4 how many of each, $5 seq in
--- flight, $6 ordering (0 by key, 1 by partition, 2 none), $7 bytes. The first row is the snapshot.
--- Each partition reads its ready index from its mark on and stops at its part; most rows have
--- priority 0, and only there an index scan can begin at a number. The caller puts the parts in order
--- and divides. What lies far behind the bytes is not sent at all; the exact end is found by the reader,
--- since sizes here are those of compressed values. Planned once, so that values come as parameters:
--- NOT IN is a hash there, and (SELECT ...) is computed once. Names with # cannot be columns of a layout.
-SELECT NULL::bigint AS {seq}, NULL{?+string_id}::text{/}{!+string_id}::uuid{/} AS {id}, pg_current_snapshot()::text AS {aggregate_type}, NULL::text AS {aggregate_id}, NULL::text AS {event_type},
-       NULL::{?+binary_payload}bytea{/}{!+binary_payload}json{/} AS {payload}, NULL::json AS "#headers", NULL::text AS "#correlation_id", NULL::text AS "#causation_id", NULL::text AS {ordering_key},
-       NULL::text AS {target}, NULL::bigint AS "#sequence_number", NULL::timestamptz AS "#occurred_at", NULL::timestamptz AS {created_at}, NULL::integer AS "#revision",
-       NULL::smallint AS {priority}, NULL::integer AS {attempts}, NULL::smallint AS {status}, NULL::smallint AS {partition_no}, NULL::bigint AS "#l"
-UNION ALL
-SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {headers|NULL::json},
+-- $1 target, $2 partitions, $3 where each begins, $4 how many of each, $5 seq in flight, $6 ordering
+-- (0 by key, 1 by partition, 2 none), $7 the size of a large message.
+-- Rows of priority 0, which most have, and for which an index scan can begin at a number: each partition
+-- reads its ready index from its mark on and stops at its part. The caller puts the parts in order
+-- and divides. Large messages come with their size (as stored, compressed) instead of what is in them:
+-- the caller asks for those that it has room for.
+-- Planned once, so that values come as parameters: NOT IN is a hash there, and (SELECT ...) is
+-- computed once. Names with # cannot be columns of a layout.
+SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#size" <= $7::bigint THEN {payload} END,
+       {?headers}CASE WHEN "#size" <= $7::bigint THEN {headers} END{/}{!headers}NULL::json{/},
        {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
        {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
-       {priority}, {attempts}, {status}, {partition_no}, "#l"
-  FROM (
-  SELECT c.*, "#l",
-         sum(greatest(pg_column_size(c.{payload}) - 4, 0) + greatest(pg_column_size({?headers}c.{headers}{/}{!headers}NULL::json{/}) - 4, 0))
-           OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS "#before"
-    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u ("#p", "#low", "#n", "#l")
-   CROSS JOIN LATERAL (
-    (SELECT m.* FROM {outbox} AS m
-      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} > 0 AND m.{seq} >= "#low"
-        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
-        AND ($6::bigint = 2
-             OR (SELECT NOT EXISTS (SELECT 1 FROM {outbox} AS h
-                  WHERE h.{target} = $1 AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
-                    AND h.{partition_no} = ANY ($2::bigint[]::smallint[])))
-             OR NOT EXISTS (SELECT 1 FROM {outbox} AS h
-                  WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
-                    AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
-                    AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
-    UNION ALL
-    (SELECT m.* FROM {outbox} AS m
+       {priority}, {attempts}, {status}, {partition_no}, CASE WHEN "#size" > $7::bigint THEN "#size" END
+  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u ("#p", "#low", "#n")
+ CROSS JOIN LATERAL (
+    SELECT m.*, greatest(pg_column_size(m.{payload}) - 4, 0){?headers} + greatest(pg_column_size(m.{headers}) - 4, 0){/} AS "#size"
+      FROM {outbox} AS m
       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
         AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
         AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
@@ -50,10 +30,22 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
                   WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
                     AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
                     AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-      ORDER BY m.{seq} LIMIT "#n")
-    UNION ALL
-    (SELECT m.* FROM {outbox} AS m
-      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} < 0 AND m.{seq} >= "#low"
+      ORDER BY m.{seq} LIMIT "#n") AS c
+
+-- name: fetch_rest
+-- The same for what is rare, in the same snapshot: other priorities, and failed rows that are due.
+SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#size" <= $7::bigint THEN {payload} END,
+       {?headers}CASE WHEN "#size" <= $7::bigint THEN {headers} END{/}{!headers}NULL::json{/},
+       {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
+       {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
+       {priority}, {attempts}, {status}, {partition_no}, CASE WHEN "#size" > $7::bigint THEN "#size" END
+  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u ("#p", "#low", "#n")
+ CROSS JOIN (VALUES (1::smallint, 32767::smallint), ((-32768)::smallint, (-1)::smallint)) AS r ("#from", "#to")
+ CROSS JOIN LATERAL (
+    SELECT m.*, greatest(pg_column_size(m.{payload}) - 4, 0){?headers} + greatest(pg_column_size(m.{headers}) - 4, 0){/} AS "#size"
+      FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0
+        AND m.{priority} >= "#from" AND m.{priority} <= "#to" AND m.{seq} >= "#low"
         AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
         AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
         AND ($6::bigint = 2
@@ -64,15 +56,29 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
                   WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
                     AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
                     AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
-    UNION ALL
-    (SELECT m.* FROM {outbox} AS m
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n") AS c
+UNION ALL
+SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#size" <= $7::bigint THEN {payload} END,
+       {?headers}CASE WHEN "#size" <= $7::bigint THEN {headers} END{/}{!headers}NULL::json{/},
+       {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
+       {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
+       {priority}, {attempts}, {status}, {partition_no}, CASE WHEN "#size" > $7::bigint THEN "#size" END
+  FROM unnest($2::bigint[], $4::bigint[]) AS u ("#p", "#n")
+ CROSS JOIN LATERAL (
+    SELECT m.*, greatest(pg_column_size(m.{payload}) - 4, 0){?headers} + greatest(pg_column_size(m.{headers}) - 4, 0){/} AS "#size"
+      FROM {outbox} AS m
       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 2 AND m.{status} NOT IN (0, 1)
         AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
         AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
-      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n")
-   ) AS c) AS found
- WHERE coalesce("#before", 0) <= $7::bigint
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n") AS c
+
+-- name: fetch_large
+-- What is in the large ones ($1) that there is room for.
+SELECT {seq}, {payload}, {headers|NULL::json} FROM {outbox} WHERE {seq} = ANY ($1::bigint[]) ORDER BY {seq}
+
+-- name: snapshot
+-- Who was open when the statements before this one were run.
+SELECT pg_current_snapshot()::text
 
 -- name: look_number
 -- The last number that was drawn; NULL when nobody tells us.
@@ -81,12 +87,16 @@ SELECT CASE WHEN has_sequence_privilege(q, 'USAGE, SELECT') THEN pg_sequence_las
 
 -- name: look_writers
 -- Transactions of others that may have drawn a number and are open: the lock comes before the first number and goes
--- after the commit shows. Their ids would not do: one above the snapshot's xmax is open and not in its
--- list. Asking for the number locks like drawing one.
-SELECT count(*) FROM pg_locks AS l
- WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
-   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND l.relation IN (to_regclass('{outbox}'), pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass)
+-- after the commit shows. Asking for the number locks like drawing one. Each with its id, which it
+-- locks too, of several the first (the others are its savepoints'); NULL: none yet.
+WITH "#l" AS MATERIALIZED (SELECT * FROM pg_locks)
+SELECT (SELECT x.transactionid::text::bigint FROM "#l" AS x
+         WHERE x.virtualtransaction = w.virtualtransaction AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock'
+         ORDER BY age(x.transactionid) DESC LIMIT 1)
+  FROM (SELECT DISTINCT l.virtualtransaction FROM "#l" AS l
+         WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
+           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+           AND l.relation IN (to_regclass('{outbox}'), pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass)) AS w
 
 -- name: look
 -- The lowest unfinished row of each partition ($2) from its mark ($3) on, and the snapshot. Those that

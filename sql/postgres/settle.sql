@@ -10,48 +10,33 @@ SELECT partition_no::bigint FROM {partitions}
  ORDER BY partition_no FOR SHARE
 
 -- name: publish
--- Rows that nothing happened to since they were fetched ($1 seq, $2 id, $3 partition), all in
--- one statement behind fence ($4 target, $5 owner, $6 and $7 leases), and the minute's count. In the
--- order of their numbers, which is that of the pages they stand on. IS TRUE:
--- rows are found by their number, whatever other index the statistics speak for. One
--- that is ours and does not apply divides by zero: that undoes the transaction, and the long way is taken.
-WITH "#given" AS MATERIALIZED (
-  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p)
-   WHERE p = ANY (ARRAY(SELECT partition_no::bigint FROM {partitions}
-                         WHERE target = $4 AND lease_owner = $5::uuid
-                           AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))))
-   ORDER BY s
-), "#hit" AS (
+-- Rows that nothing happened to since they were fetched ($1 seq, ascending as the pages are that
+-- they stand on, $2 id), behind fence ($3 to $6 are its parameters). IS TRUE: rows are found by their
+-- number, whatever other index the statistics speak for. A row that does not apply, or a lease that
+-- is not ours, divides by zero: that undoes the transaction, and the long way is taken.
+WITH "#hit" AS (
   UPDATE {outbox} AS m SET {status} = 1, {published_at} = (SELECT clock_timestamp()), {last_error} = NULL
-    FROM "#given" AS g
+    FROM unnest($1::bigint[], $2::uuid[]) AS g (s, i)
    WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
   RETURNING 1
-), "#count" AS (
-  SELECT (SELECT count(*) FROM "#hit") AS hits, (SELECT count(*) FROM "#given") AS given
 )
-INSERT INTO {throughput} AS t (minute, target, slot, published)
-SELECT date_trunc('minute', clock_timestamp(), 'UTC'), $4, pg_backend_pid() % 64, hits / (hits = given)::int
-  FROM "#count" WHERE given > 0
-    ON CONFLICT (minute, target, slot) DO UPDATE SET published = t.published + excluded.published
+SELECT 1 / (count(*) = cardinality($1::bigint[]) AND cardinality($5::bigint[]) = (
+         SELECT count(*) FROM {partitions}
+          WHERE target = $3 AND lease_owner = $4::uuid
+            AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($5::bigint[], $6::bigint[]))))::int
+  FROM "#hit"
 
 -- name: publish_delete
-WITH "#given" AS MATERIALIZED (
-  SELECT s, i FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS u (s, i, p)
-   WHERE p = ANY (ARRAY(SELECT partition_no::bigint FROM {partitions}
-                         WHERE target = $4 AND lease_owner = $5::uuid
-                           AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($6::bigint[], $7::bigint[]))))
-   ORDER BY s
-), "#hit" AS (
-  DELETE FROM {outbox} AS m USING "#given" AS g
+WITH "#hit" AS (
+  DELETE FROM {outbox} AS m USING unnest($1::bigint[], $2::uuid[]) AS g (s, i)
    WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
   RETURNING 1
-), "#count" AS (
-  SELECT (SELECT count(*) FROM "#hit") AS hits, (SELECT count(*) FROM "#given") AS given
 )
-INSERT INTO {throughput} AS t (minute, target, slot, published)
-SELECT date_trunc('minute', clock_timestamp(), 'UTC'), $4, pg_backend_pid() % 64, hits / (hits = given)::int
-  FROM "#count" WHERE given > 0
-    ON CONFLICT (minute, target, slot) DO UPDATE SET published = t.published + excluded.published
+SELECT 1 / (count(*) = cardinality($1::bigint[]) AND cardinality($5::bigint[]) = (
+         SELECT count(*) FROM {partitions}
+          WHERE target = $3 AND lease_owner = $4::uuid
+            AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($5::bigint[], $6::bigint[]))))::int
+  FROM "#hit"
 
 -- name: rows_state
 -- Locked, so that what is decided by it stays true.

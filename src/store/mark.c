@@ -22,16 +22,19 @@ static int64_t min_i64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static bool is_open(const struct ob_snapshot *snapshot, uint64_t id)
+bool ob_snapshot_shows_open(const struct ob_snapshot *snapshot, uint64_t writer)
 {
 	size_t low = 0, high = snapshot->count;
+
+	if (writer >= snapshot->next)
+		return true;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (snapshot->open[middle] == id)
+		if (snapshot->open[middle] == writer)
 			return true;
-		if (snapshot->open[middle] < id)
+		if (snapshot->open[middle] < writer)
 			low = middle + 1;
 		else
 			high = middle;
@@ -93,7 +96,7 @@ bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapsho
 		const struct ob_mark_writer *writer = &marks->writers[i];
 
 		/* One that we cannot see among too many may have ended. */
-		if (snapshot->more || !is_open(snapshot, writer->id))
+		if (snapshot->more || !ob_snapshot_shows_open(snapshot, writer->id))
 			marks->cap = min_i64(marks->cap, writer->first);
 	}
 	if (marks->highest <= marks->cap)
@@ -102,13 +105,16 @@ bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapsho
 	return false;
 }
 
-void ob_marks_end(struct ob_marks *marks, int64_t now_us)
+void ob_marks_end(struct ob_marks *marks, uint32_t rows, int64_t now_us)
 {
 	int64_t wait = (now_us - marks->began_us) * BOTTOM_SHARE;
 
 	if (marks->from_bottom)
 		marks->bottom_us =
 			now_us + (wait > marks->pace.bottom_us ? wait : marks->pace.bottom_us);
+	marks->rows += rows;
+	if (marks->pace.look_rows > 0 && marks->rows >= marks->pace.look_rows)
+		marks->look_us = 0;
 }
 
 /* ---- looking --------------------------------------------------------- */
@@ -132,35 +138,36 @@ static const struct ob_mark_writer *find_writer(const struct ob_marks *marks, ui
 
 void ob_marks_look_failed(struct ob_marks *marks, int64_t now_us)
 {
+	marks->rows = 0;
 	marks->look_us = now_us + marks->pace.look_us;
 }
 
-bool ob_marks_looked(struct ob_marks *marks, const struct ob_snapshot *snapshot, int64_t number,
+bool ob_marks_looked(struct ob_marks *marks, const uint64_t *writers, size_t count, int64_t number,
 		     int64_t now_us)
 {
-	struct ob_mark_writer writers[OB_MARK_WRITERS_MAX];
+	struct ob_mark_writer open[OB_MARK_WRITERS_MAX];
 
-	marks->look_us = now_us + marks->pace.look_us;
-	if (snapshot->more)
+	ob_marks_look_failed(marks, now_us);
+	if (count > OB_MARK_WRITERS_MAX)
 		return false;
 	/* Numbers begin anew: the table was emptied. What is known is about another one. */
 	if (marks->any && number < marks->number) {
 		marks->any = false;
 		return false;
 	}
-	for (size_t i = 0; i < snapshot->count; i++) {
-		const struct ob_mark_writer *known = find_writer(marks, snapshot->open[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct ob_mark_writer *known = find_writer(marks, writers[i]);
 
-		writers[i] = (struct ob_mark_writer){
-			.id = snapshot->open[i],
+		open[i] = (struct ob_mark_writer){
+			.id = writers[i],
 			.first = marks->any ? marks->number + 1 : OB_MARK_NONE,
 			.seen_us = now_us,
 		};
 		if (known)
-			writers[i] = *known;
+			open[i] = *known;
 	}
-	memcpy(marks->writers, writers, snapshot->count * sizeof(writers[0]));
-	marks->writer_count = snapshot->count;
+	memcpy(marks->writers, open, count * sizeof(open[0]));
+	marks->writer_count = count;
 	marks->number = number;
 	marks->any = true;
 	marks->look++;

@@ -7,11 +7,11 @@
  * numbers below it when the mark was made is still open in that snapshot (then it shows nothing) or
  * had ended when the mark was made (then it was seen).
  *
- * Made by a look, in this order: (1) read the last number drawn; (2) see that no transaction that
- * may have drawn a number is without an identity; (3) in one snapshot read the lowest unfinished
- * row of each partition and the identities of the writers that are open. Every number up to (1)
- * then belongs to a transaction that has ended, or to one of those writers. A writer that was not
- * open at the look before has only numbers above that look's (1).
+ * Made by a look, in this order: (1) read the last number drawn; (2) list the transactions that may
+ * have drawn a number and are open, each with an identity (if one has none yet, the look has
+ * failed); (3) in one snapshot read the lowest unfinished row of each partition. Every number up to
+ * (1) then belongs to a transaction that (3) shows, or to one of the list that it does not show. A
+ * writer that was not open at the look before has only numbers above that look's (1).
  *
  * Writers that opened lately hold the mark back. Those that stay open do not: when a snapshot
  * shows that one of them has ended, what was read by it is thrown away and read again from
@@ -34,9 +34,10 @@ enum { OB_MARK_WRITERS_MAX = 128 };
 
 /* How long things take; 0 in all but look_us makes every path a frequent one, for tests. */
 struct ob_mark_pace {
-	int64_t look_us;   /* between two looks */
-	int64_t young_us;  /* a writer holds the marks back for so long */
-	int64_t bottom_us; /* at least, between two reads from the bottom */
+	int64_t look_us;    /* between two looks */
+	uint32_t look_rows; /* or after so many rows; 0: never for that */
+	int64_t young_us;   /* a writer holds the marks back for so long */
+	int64_t bottom_us;  /* at least, between two reads from the bottom */
 };
 
 struct ob_mark_writer {
@@ -50,6 +51,7 @@ struct ob_marks {
 	char target[OUTBOX_TEXT_MAX * 4 + 1];
 	bool any;                   /* there was a look */
 	int64_t number;             /* the last number drawn before it */
+	uint32_t rows;              /* fetched since */
 	int64_t look_us, bottom_us; /* when the next is due */
 	int64_t began_us;           /* of the fetch that runs */
 	bool from_bottom;           /* it reads everything */
@@ -69,7 +71,8 @@ struct ob_marks {
 struct ob_snapshot {
 	uint64_t open[OB_MARK_WRITERS_MAX];
 	size_t count;
-	bool more; /* than fit */
+	bool more;     /* than fit */
+	uint64_t next; /* this one and all above it had not ended either */
 };
 
 /* Forget everything: the connection is new. */
@@ -82,16 +85,19 @@ void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_
 		    int64_t *lows);
 /* Were the marks good for what was read in this snapshot? If not, read again. */
 bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapshot);
-/* The fetch is over, and was complete. */
-void ob_marks_end(struct ob_marks *marks, int64_t now_us);
+/* The fetch is over, and was complete, with so many rows. */
+void ob_marks_end(struct ob_marks *marks, uint32_t rows, int64_t now_us);
+
+/* Was that writer open? */
+bool ob_snapshot_shows_open(const struct ob_snapshot *snapshot, uint64_t writer);
 
 /* Should this fetch look as well? */
 bool ob_marks_look_due(const struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us);
 /*
  * A look was taken with the marks of ob_marks_begin(), and ob_marks_complete() said yes to its
- * snapshot. False: there are too many writers, and the marks stay as they are.
+ * snapshot, in which `writers` were open. False: the marks stay as they are.
  */
-bool ob_marks_looked(struct ob_marks *marks, const struct ob_snapshot *snapshot, int64_t number,
+bool ob_marks_looked(struct ob_marks *marks, const uint64_t *writers, size_t count, int64_t number,
 		     int64_t now_us);
 /* A look found nothing to rely on: the marks stay as they are. */
 void ob_marks_look_failed(struct ob_marks *marks, int64_t now_us);

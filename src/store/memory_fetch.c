@@ -141,6 +141,7 @@ static void take_snapshot(const struct ob_memdb *db, struct ob_snapshot *ret)
 	memcpy(ret->open, db->writers, db->writer_count * sizeof(db->writers[0]));
 	ret->count = db->writer_count;
 	ret->more = false;
+	ret->next = UINT64_MAX;
 }
 
 /* The lowest unfinished row of a partition from its mark on. */
@@ -167,7 +168,7 @@ static void look(struct mem_store *mem, const struct ob_fetch *fetch, const int6
 
 	take_snapshot(db, &snapshot);
 	if (!ob_marks_look_due(&mem->marks, fetch, now) ||
-	    !ob_marks_looked(&mem->marks, &snapshot, db->last_seq, now))
+	    !ob_marks_looked(&mem->marks, snapshot.open, snapshot.count, db->last_seq, now))
 		return;
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
@@ -220,7 +221,7 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 		}
 	}
 	look(mem_of(store), fetch, lows);
-	ob_marks_end(&mem_of(store)->marks, ob_clock_boot_us(store->clock));
+	ob_marks_end(&mem_of(store)->marks, batch->count, ob_clock_boot_us(store->clock));
 	return 0;
 }
 

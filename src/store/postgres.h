@@ -21,6 +21,7 @@
 /* Statement (also its template in sql/postgres), and what it does, for messages. */
 #define PG_MAP(X) \
 	X(begin, "beginning a transaction") \
+	X(begin_snapshot, "beginning a transaction") \
 	X(pins, "beginning a transaction") \
 	X(commit, "committing") \
 	X(rollback, "rolling back") \
@@ -41,6 +42,9 @@
 	X(free_leases, "changing the partitions") \
 	X(release_moved, "changing the partitions") \
 	X(fetch, "fetching") \
+	X(fetch_rest, "fetching") \
+	X(fetch_large, "fetching") \
+	X(snapshot, "fetching") \
 	X(look_number, "fetching") \
 	X(look_writers, "fetching") \
 	X(look, "fetching") \
@@ -159,6 +163,8 @@ void pg_array(struct pg_params *p, struct ob_pgarray *array);
 int pg_begin(struct pg_store *s, struct ob_err *err);
 /* The same for what runs all the time; `relaxed`: a crash of the server may undo it. */
 int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err);
+/* The same for statements that must all see the same. */
+int pg_begin_snapshot(struct pg_store *s, struct ob_err *err);
 /* Queue a statement; its result is s->results[n] of the next flush, n counted from 0. */
 int pg_add(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err);
 /* The same with SQL that was put together from templates. */
@@ -202,15 +208,52 @@ void pg_freed_done(struct pg_freed *freed);
 
 /* ---- marks: postgres_mark.c ------------------------------------------ */
 
-/* Queue a look with these marks: three results. */
-int pg_add_look(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
-		struct ob_err *err);
-/* Take its results in, from results[at] on. */
-void pg_read_look(struct pg_store *s, const struct ob_fetch *fetch, int at);
+/* Look where the fetches behind this one, which began at `lows`, may begin. */
+int pg_find_marks(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
+		  struct ob_err *err);
 /* "10:20:10,14,15" as PostgreSQL writes it. */
 void pg_read_snapshot(struct ob_str text, struct ob_snapshot *ret);
 
-/* ---- filters: postgres_fetch.c --------------------------------------- */
+/* ---- rows: postgres_rows.c ------------------------------------------- */
+
+/* The result columns of fetch, claim and list; fetch and list each have their own behind them. */
+enum pg_col {
+	PG_COL_SEQ,
+	PG_COL_ID,
+	PG_COL_AGGREGATE_TYPE,
+	PG_COL_AGGREGATE_ID,
+	PG_COL_EVENT_TYPE,
+	PG_COL_PAYLOAD,
+	PG_COL_HEADERS,
+	PG_COL_CORRELATION_ID,
+	PG_COL_CAUSATION_ID,
+	PG_COL_KEY,
+	PG_COL_TARGET,
+	PG_COL_SEQUENCE_NUMBER,
+	PG_COL_OCCURRED_AT,
+	PG_COL_CREATED_AT,
+	PG_COL_REVISION,
+	PG_COL_PRIORITY,
+	PG_COL_ATTEMPTS,
+	PG_COL_STATUS,
+	PG_COL_PARTITION,
+
+	PG_COL_LARGE = PG_COL_PARTITION + 1,
+
+	PG_COL_PARTITION_KEY = PG_COL_PARTITION + 1,
+	PG_COL_SNAPSHOT,
+	PG_COL_LAST_ERROR,
+	PG_COL_LOCKED_BY,
+	PG_COL_AVAILABLE_AT,
+	PG_COL_PUBLISHED_AT,
+	PG_COL_LOCKED_UNTIL,
+};
+
+/* Everything in *m points into the result. */
+int pg_read_message(const struct pg_store *s, const PGresult *r, int row, struct ob_message *m,
+		    struct ob_err *err);
+/* The one copy of a row: from libpq's memory into the batch. */
+int pg_add_message(struct ob_batch *batch, const struct ob_message *from, struct ob_err *err);
 
 /* Queue the rows of a filter, in its order: with all fields, or (lock) what operators need. */
 int pg_add_filter(struct pg_store *s, const struct ob_filter *filter, bool lock,

@@ -337,6 +337,7 @@ static int set_path(struct pg_store *s, struct ob_str own, struct ob_err *err)
 
 static const struct ob_mark_pace pg_pace = {
 	.look_us = 250000,
+	.look_rows = 8000,
 	.young_us = 1000000,
 	.bottom_us = 1000000,
 };

@@ -1,130 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading rows of the PostgreSQL store: fetch, claim and list, each one statement. */
-#include "base/cleanup.h"
+/*
+ * Fetching from the PostgreSQL store: one snapshot, from each partition its part, begun at its
+ * mark. Mostly one round trip; large messages and, now and then, a look take one more.
+ */
 #include "store/postgres.h"
 #include "store/share.h"
 
-#include "sql_postgres.h"
-
-/* The result columns of fetch, claim and list; fetch and list each have their own behind them. */
-enum {
-	COL_SEQ,
-	COL_ID,
-	COL_AGGREGATE_TYPE,
-	COL_AGGREGATE_ID,
-	COL_EVENT_TYPE,
-	COL_PAYLOAD,
-	COL_HEADERS,
-	COL_CORRELATION_ID,
-	COL_CAUSATION_ID,
-	COL_KEY,
-	COL_TARGET,
-	COL_SEQUENCE_NUMBER,
-	COL_OCCURRED_AT,
-	COL_CREATED_AT,
-	COL_REVISION,
-	COL_PRIORITY,
-	COL_ATTEMPTS,
-	COL_STATUS,
-	COL_PARTITION,
-
-	COL_LANE = COL_PARTITION + 1,
-
-	COL_PARTITION_KEY = COL_PARTITION + 1,
-	COL_SNAPSHOT,
-	COL_LAST_ERROR,
-	COL_LOCKED_BY,
-	COL_AVAILABLE_AT,
-	COL_PUBLISHED_AT,
-	COL_LOCKED_UNTIL,
-};
-
-enum { FILTER_SQL_MAX = 16 * 1024 };
-
-/* ---- one row --------------------------------------------------------- */
-
-/* Everything in *m points into the result. */
-static int read_message(const struct pg_store *s, const PGresult *r, int row, struct ob_message *m,
-			struct ob_err *err)
-{
-	*m = (struct ob_message){
-		.seq = pg_get_int(r, row, COL_SEQ),
-		.aggregate_type = pg_get_str(r, row, COL_AGGREGATE_TYPE),
-		.aggregate_id = pg_get_str(r, row, COL_AGGREGATE_ID),
-		.event_type = pg_get_str(r, row, COL_EVENT_TYPE),
-		.payload = pg_get_str(r, row, COL_PAYLOAD),
-		.headers = pg_get_str(r, row, COL_HEADERS),
-		.correlation_id = pg_get_str(r, row, COL_CORRELATION_ID),
-		.causation_id = pg_get_str(r, row, COL_CAUSATION_ID),
-		.key = pg_get_str(r, row, COL_KEY),
-		.target = pg_get_str(r, row, COL_TARGET),
-		.sequence_number = pg_get_int(r, row, COL_SEQUENCE_NUMBER),
-		.occurred_at_us = pg_get_time(r, row, COL_OCCURRED_AT),
-		.created_at_us = pg_get_time(r, row, COL_CREATED_AT),
-		.revision = (int32_t)pg_get_int(r, row, COL_REVISION),
-		.priority = (int32_t)pg_get_int(r, row, COL_PRIORITY),
-		.attempts = (uint32_t)pg_get_int(r, row, COL_ATTEMPTS),
-		.state = (enum ob_state)pg_get_int(r, row, COL_STATUS),
-		.partition = (uint32_t)pg_get_int(r, row, COL_PARTITION),
-	};
-	if (pg_get_uuid(r, row, COL_ID, &m->id))
-		return 0;
-	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
-			  "the id of the row with %s %lld is no UUID; correct or delete the row",
-			  s->base.layout->column[OB_COL_seq], (long long)m->seq);
-}
-
-static void read_rest(const PGresult *r, int row, struct ob_message *m)
-{
-	m->partition_key = pg_get_str(r, row, COL_PARTITION_KEY);
-	m->snapshot = pg_get_str(r, row, COL_SNAPSHOT);
-	m->last_error = pg_get_str(r, row, COL_LAST_ERROR);
-	m->locked_by = pg_get_str(r, row, COL_LOCKED_BY);
-	m->available_at_us = pg_get_time(r, row, COL_AVAILABLE_AT);
-	m->published_at_us = pg_get_time(r, row, COL_PUBLISHED_AT);
-	m->locked_until_us = pg_get_time(r, row, COL_LOCKED_UNTIL);
-}
-
-/* The one copy of a row: from libpq's memory into the batch. */
-static int add_message(struct ob_batch *batch, const struct ob_message *from, struct ob_err *err)
-{
-	struct ob_message *to = ob_batch_add(batch);
-
-	if (!to)
-		return pg_oom("reading rows", err);
-	*to = *from;
-	return ob_batch_own(batch, to) ? 0 : pg_oom("reading rows", err);
-}
-
-/* Rows of a result into the batch, `all` with every field. */
-static int add_rows(const struct pg_store *s, const PGresult *r, bool all, struct ob_batch *batch,
-		    struct ob_err *err)
-{
-	struct ob_message m;
-	int rows = PQntuples(r), status = 0;
-
-	for (int row = 0; row < rows && status == 0; row++) {
-		status = read_message(s, r, row, &m, err);
-		if (all)
-			read_rest(r, row, &m);
-		if (status == 0)
-			status = add_message(batch, &m, err);
-	}
-	return status;
-}
-
-/* ---- fetch ----------------------------------------------------------- */
+/* What the statements of a fetch return, in this order. */
+enum { RESULT_MOST, RESULT_REST, RESULT_SNAPSHOT };
 
 /* One fetch while it runs. */
 struct fetching {
 	struct pg_store *s;
 	const struct ob_fetch *fetch;
-	int64_t *lows;   /* where each lane begins */
-	uint32_t *parts; /* how many are asked of each lane */
+	int64_t *lows;                     /* where each lane begins */
+	uint32_t *parts;                   /* how many are asked of each lane */
+	uint32_t lanes[OB_PARTITIONS_MAX]; /* of the partitions */
+	PGresult *found[2], *large;        /* of the last read */
 	struct ob_share *shares;
 	struct ob_candidate *list;
 	size_t count;
 };
+
+static void drop_results(struct fetching *f)
+{
+	PQclear(f->found[RESULT_MOST]);
+	PQclear(f->found[RESULT_REST]);
+	PQclear(f->large);
+	f->found[RESULT_MOST] = f->found[RESULT_REST] = f->large = NULL;
+}
 
 /* Everyone's share, or what it was good for last time when others had less. */
 static void plan_parts(struct fetching *f)
@@ -142,7 +46,19 @@ static void plan_parts(struct fetching *f)
 	}
 }
 
-static int send_fetch(struct fetching *f, bool look, struct ob_err *err)
+static int add_statements(struct fetching *f, const struct pg_params *p, struct ob_err *err)
+{
+	int r = pg_add(f->s, PG_fetch, p, err);
+
+	if (r == 0)
+		r = pg_add(f->s, PG_fetch_rest, p, err);
+	/* Without writers to watch it would say nothing. */
+	if (r == 0 && f->s->marks.writer_count > 0)
+		r = pg_add(f->s, PG_snapshot, NULL, err);
+	return r;
+}
+
+static int send_fetch(struct fetching *f, struct ob_err *err)
 {
 	const struct ob_fetch *fetch = f->fetch;
 	struct ob_pgarray lanes = { 0 }, lows = { 0 }, parts = { 0 }, exclude = { 0 };
@@ -154,12 +70,13 @@ static int send_fetch(struct fetching *f, bool look, struct ob_err *err)
 	ob_pgarray_begin(&parts, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		uint32_t partition = fetch->partitions[i];
-		bool serve = partition < OB_PARTITIONS_MAX && !seen[partition];
 
 		/* Out of range holds nothing, and what is named twice is served once. */
-		if (serve)
-			seen[partition] = true;
-		ob_pgarray_int(&lanes, serve ? (int64_t)partition : -1);
+		if (partition >= OB_PARTITIONS_MAX || seen[partition])
+			continue;
+		seen[partition] = true;
+		f->lanes[partition] = (uint32_t)i;
+		ob_pgarray_int(&lanes, (int64_t)partition);
 		ob_pgarray_int(&lows, f->lows[i]);
 		ob_pgarray_int(&parts, f->parts[i]);
 	}
@@ -172,14 +89,12 @@ static int send_fetch(struct fetching *f, bool look, struct ob_err *err)
 	pg_array(&p, &parts);
 	pg_array(&p, &exclude);
 	pg_int(&p, fetch->ordering);
-	pg_int(&p, fetch->max_bytes < INT64_MAX ? (int64_t)fetch->max_bytes : INT64_MAX);
-	int r = pg_begin_batch(f->s, true, err);
-	if (r == 0) {
-		r = pg_add(f->s, PG_fetch, &p, err);
-		if (r == 0 && look)
-			r = pg_add_look(f->s, fetch, f->lows, err);
-		r = pg_finish(f->s, r, err);
-	}
+	/* All that are not large fit together. */
+	pg_int(&p, fetch->max_bytes < INT64_MAX ? (int64_t)(fetch->max_bytes / fetch->limit)
+						: INT64_MAX);
+	int r = pg_begin_snapshot(f->s, err);
+	if (r == 0)
+		r = pg_finish(f->s, add_statements(f, &p, err), err);
 	ob_pgarray_done(&lanes);
 	ob_pgarray_done(&lows);
 	ob_pgarray_done(&parts);
@@ -187,29 +102,61 @@ static int send_fetch(struct fetching *f, bool look, struct ob_err *err)
 	return r;
 }
 
-/* The rows that were found, in the order of sending. The first row is no message. */
+/* Their results are kept, since more statements may follow. */
+static void take_results(struct fetching *f)
+{
+	drop_results(f);
+	for (int i = RESULT_MOST; i <= RESULT_REST; i++) {
+		f->found[i] = f->s->results[i];
+		f->s->results[i] = NULL;
+	}
+}
+
+/* The rows that were found, counted through both results. */
+static const PGresult *result_of(const struct fetching *f, int at, int *ret_row)
+{
+	int first = PQntuples(f->found[RESULT_MOST]);
+
+	*ret_row = at < first ? at : at - first;
+	return f->found[at < first ? RESULT_MOST : RESULT_REST];
+}
+
+static struct ob_candidate candidate_of(const struct fetching *f, int at)
+{
+	int row;
+	const PGresult *r = result_of(f, at, &row);
+	uint32_t partition = (uint32_t)pg_get_int(r, row, PG_COL_PARTITION);
+
+	return (struct ob_candidate){
+		.lane = partition < OB_PARTITIONS_MAX ? f->lanes[partition] : 0,
+		.priority = (int32_t)pg_get_int(r, row, PG_COL_PRIORITY),
+		.seq = pg_get_int(r, row, PG_COL_SEQ),
+		.size = (size_t)PQgetlength(r, row, PG_COL_PAYLOAD) +
+			(size_t)PQgetlength(r, row, PG_COL_HEADERS) +
+			(size_t)pg_get_int(r, row, PG_COL_LARGE),
+		.at = at,
+	};
+}
+
+static void share(struct fetching *f)
+{
+	memset(f->shares, 0, f->fetch->partition_count * sizeof(*f->shares));
+	ob_candidates_share(f->fetch, f->list, f->count, f->shares);
+}
+
+/* The rows that were found, in the order of sending. */
 static int list_rows(struct fetching *f, struct ob_arena *arena, struct ob_err *err)
 {
-	const PGresult *r = f->s->results[0];
-	int rows = PQntuples(r);
+	int rows = PQntuples(f->found[RESULT_MOST]) + PQntuples(f->found[RESULT_REST]);
 
 	f->list = ob_arena_alloc(arena, (size_t)rows * sizeof(*f->list));
 	if (!f->list)
 		return pg_oom("fetching", err);
-	f->count = 0;
-	for (int row = 1; row < rows; row++) {
-		f->list[f->count++] = (struct ob_candidate){
-			.lane = (uint32_t)pg_get_int(r, row, COL_LANE) - 1,
-			.priority = (int32_t)pg_get_int(r, row, COL_PRIORITY),
-			.seq = pg_get_int(r, row, COL_SEQ),
-			.size = (size_t)PQgetlength(r, row, COL_PAYLOAD) +
-				(size_t)PQgetlength(r, row, COL_HEADERS),
-			.at = row,
-		};
-	}
+	f->count = (size_t)rows;
+	for (int at = 0; at < rows; at++)
+		f->list[at] = candidate_of(f, at);
 	ob_candidates_sort(f->list, f->count);
-	memset(f->shares, 0, f->fetch->partition_count * sizeof(*f->shares));
-	ob_candidates_share(f->fetch, f->list, f->count, f->shares);
+	share(f);
 	return 0;
 }
 
@@ -252,63 +199,162 @@ static bool learn(struct fetching *f, bool last)
 	return full > 0 && missing > 0;
 }
 
-static int copy_rows(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
+/* ---- large messages -------------------------------------------------- */
+
+static bool is_large(const struct fetching *f, const struct ob_candidate *candidate)
 {
-	const PGresult *result = f->s->results[0];
-	struct ob_message m;
+	int row;
+	const PGresult *r = result_of(f, candidate->at, &row);
+
+	return !PQgetisnull(r, row, PG_COL_LARGE);
+}
+
+/* Its row among those that were asked for; -1: it was not, or is gone. */
+static int find_large(const struct fetching *f, int64_t seq)
+{
+	int low = 0, high = f->large ? PQntuples(f->large) : 0;
+
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		int64_t at = pg_get_int(f->large, middle, 0);
+
+		if (at == seq)
+			return middle;
+		if (at < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
+/* Large messages that there is room for; with their real sizes the room is divided anew. */
+static int load_large(struct fetching *f, struct ob_err *err)
+{
+	struct ob_pgarray seqs = { 0 };
+	struct pg_params p = { 0 };
+	size_t count = 0;
 	int r = 0;
 
+	ob_pgarray_begin(&seqs, OB_PG_INT8);
 	for (size_t i = 0; i < f->fetch->partition_count; i++) {
 		const struct ob_candidate *at = f->list + f->shares[i].first;
 
-		for (size_t k = 0; k < f->shares[i].taken && r == 0; k++, at++) {
-			r = read_message(f->s, result, at->at, &m, err);
-			if (r == 0)
-				r = add_message(batch, &m, err);
+		for (size_t k = 0; k < f->shares[i].taken; k++, at++) {
+			if (!is_large(f, at))
+				continue;
+			ob_pgarray_int(&seqs, at->seq);
+			count++;
 		}
+	}
+	pg_array(&p, &seqs);
+	if (count > 0)
+		r = pg_begin_batch(f->s, true, err);
+	if (count > 0 && r == 0)
+		r = pg_finish(f->s, pg_add(f->s, PG_fetch_large, &p, err), err);
+	ob_pgarray_done(&seqs);
+	if (count == 0 || r < 0)
+		return r;
+	f->large = f->s->results[0];
+	f->s->results[0] = NULL;
+	for (size_t i = 0; i < f->count; i++) {
+		int row = is_large(f, &f->list[i]) ? find_large(f, f->list[i].seq) : -1;
+
+		if (row >= 0)
+			f->list[i].size = (size_t)PQgetlength(f->large, row, 1) +
+					  (size_t)PQgetlength(f->large, row, 2);
+	}
+	share(f);
+	return 0;
+}
+
+/* ---- all of it ------------------------------------------------------- */
+
+/* *ret_missing: it is large and was not asked for. */
+static int copy_row(struct fetching *f, const struct ob_candidate *at, struct ob_batch *batch,
+		    bool *ret_missing, struct ob_err *err)
+{
+	struct ob_message m;
+	int row;
+	const PGresult *result = result_of(f, at->at, &row);
+	int r = pg_read_message(f->s, result, row, &m, err);
+
+	*ret_missing = false;
+	if (r == 0 && is_large(f, at)) {
+		int large = find_large(f, at->seq);
+
+		*ret_missing = large < 0;
+		if (large < 0)
+			return 0;
+		m.payload = pg_get_str(f->large, large, 1);
+		m.headers = pg_get_str(f->large, large, 2);
+	}
+	return r < 0 ? r : pg_add_message(batch, &m, err);
+}
+
+/* One that is missing ends its lane: nothing overtakes it. */
+static int copy_rows(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->fetch->partition_count && r == 0; i++) {
+		const struct ob_candidate *at = f->list + f->shares[i].first;
+		bool missing = false;
+
+		for (size_t k = 0; k < f->shares[i].taken && r == 0 && !missing; k++, at++)
+			r = copy_row(f, at, batch, &missing, err);
 	}
 	return r;
 }
 
+/* Were the marks good for what was read? */
+static bool is_complete(struct fetching *f)
+{
+	struct ob_snapshot snapshot = { 0 };
+
+	if (f->s->marks.writer_count > 0)
+		pg_read_snapshot(pg_get_str(f->s->results[RESULT_SNAPSHOT], 0, 0), &snapshot);
+	return ob_marks_complete(&f->s->marks, &snapshot);
+}
+
 /* Read once. *ret_again: it must be read again, with other marks or more of some lanes. */
-static int read_lanes(struct fetching *f, struct ob_batch *batch, int tries, bool *ret_again,
+static int read_lanes(struct fetching *f, struct ob_batch *batch, bool last, bool *ret_again,
 		      struct ob_err *err)
 {
-	int64_t now = ob_clock_boot_us(&ob_clock_system);
-	struct ob_marks *marks = &f->s->marks;
-	struct ob_snapshot snapshot;
-
 	/* With the connection goes what it knew. */
 	int r = pg_ready(f->s, err);
 	if (r < 0)
 		return r;
-	ob_marks_begin(marks, f->fetch, now, f->lows);
-	bool look = tries < 2 && ob_marks_look_due(marks, f->fetch, now);
-	r = send_fetch(f, look, err);
+	ob_marks_begin(&f->s->marks, f->fetch, ob_clock_boot_us(&ob_clock_system), f->lows);
+	r = send_fetch(f, err);
 	if (r < 0)
 		return r;
-	pg_read_snapshot(pg_get_str(f->s->results[0], 0, COL_AGGREGATE_TYPE), &snapshot);
-	bool complete = ob_marks_complete(marks, &snapshot);
-	if (look)
-		pg_read_look(f->s, f->fetch, 1);
+	bool complete = is_complete(f);
+	take_results(f);
 	if (complete)
 		r = list_rows(f, &batch->arena, err);
-	*ret_again = !complete || (r == 0 && learn(f, tries > 0));
+	*ret_again = !complete || (r == 0 && learn(f, last));
 	return r;
 }
 
 static int fetch_work(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
 {
+	struct ob_marks *marks = &f->s->marks;
 	bool again = true;
 	int r = 0;
 
 	plan_parts(f);
 	for (int tries = 0; again && r == 0; tries++)
-		r = read_lanes(f, batch, tries, &again, err);
+		r = read_lanes(f, batch, tries > 0, &again, err);
+	if (r == 0)
+		r = load_large(f, err);
 	if (r == 0)
 		r = copy_rows(f, batch, err);
-	if (r == 0)
-		ob_marks_end(&f->s->marks, ob_clock_boot_us(&ob_clock_system));
+	if (r < 0)
+		return r;
+	ob_marks_end(marks, batch->count, ob_clock_boot_us(&ob_clock_system));
+	if (ob_marks_look_due(marks, f->fetch, ob_clock_boot_us(&ob_clock_system)))
+		r = pg_find_marks(f->s, f->fetch, f->lows, err);
 	return r;
 }
 
@@ -326,101 +372,9 @@ int pg_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_bat
 		return pg_oom("fetching", err);
 	}
 	int r = fetch_work(&f, batch, err);
+	drop_results(&f);
 	pg_clear(f.s);
 	if (r < 0)
 		ob_batch_reset(batch);
 	return r;
-}
-
-/* ---- claim ----------------------------------------------------------- */
-
-static int by_priority(const void *a, const void *b)
-{
-	const struct ob_message *x = a, *y = b;
-
-	if (x->priority != y->priority)
-		return x->priority > y->priority ? -1 : 1;
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
-}
-
-int pg_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_batch *batch,
-	     struct ob_err *err)
-{
-	struct pg_store *s = (struct pg_store *)store;
-	struct pg_params p = { 0 };
-	int r = pg_begin(s, err);
-
-	if (r < 0)
-		return r;
-	pg_text(&p, claim->target);
-	pg_uuid(&p, &claim->token);
-	pg_text(&p, claim->worker);
-	pg_int(&p, claim->limit);
-	pg_int(&p, claim->max_bytes < INT64_MAX ? (int64_t)claim->max_bytes : INT64_MAX);
-	pg_int(&p, pg_us(claim->ttl_ms));
-	r = pg_finish(s, pg_add(s, PG_claim, &p, err), err);
-	if (r == 0)
-		r = add_rows(s, s->results[0], false, batch, err);
-	pg_clear(s);
-	if (r < 0)
-		ob_batch_reset(batch);
-	else if (batch->count)
-		qsort(batch->messages, batch->count, sizeof(*batch->messages), by_priority);
-	return r;
-}
-
-/* ---- filters and list ------------------------------------------------ */
-
-int pg_add_filter(struct pg_store *s, const struct ob_filter *filter, bool lock, struct ob_err *err)
-{
-	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(FILTER_SQL_MAX);
-	const char *const parts[] = {
-		lock ? sql_postgres_pick_head : sql_postgres_list_head,
-		sql_postgres_matches,
-		filter->newest_first ? sql_postgres_newest_first : sql_postgres_oldest_first,
-		lock ? sql_postgres_for_update : "",
-	};
-	bool after = filter->after_seq > 0;
-	struct pg_params p = { 0 };
-	int r = 0;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
-		r = pg_expand(s->base.layout, parts[i], 0, &sql, err);
-	if (r < 0)
-		return r;
-	pg_uuid(&p, filter->id);
-	pg_text(&p, filter->target);
-	pg_text(&p, filter->key);
-	pg_text(&p, filter->aggregate_type);
-	pg_text(&p, filter->aggregate_id);
-	pg_text(&p, filter->event_type);
-	pg_int(&p, filter->views);
-	pg_int(&p, after && !filter->newest_first ? filter->after_seq : INT64_MIN);
-	pg_int(&p, after && filter->newest_first ? filter->after_seq : INT64_MAX);
-	pg_int(&p, filter->limit ? (int64_t)filter->limit : INT64_MAX);
-	return pg_add_sql(s, ob_buf_str(&sql), "looking for rows", &p, err);
-}
-
-int pg_list(struct ob_store *store, const struct ob_filter *filter, struct ob_batch *batch,
-	    int64_t *ret_now_us, struct ob_err *err)
-{
-	struct pg_store *s = (struct pg_store *)store;
-	int r = pg_begin(s, err);
-
-	if (r < 0)
-		return r;
-	r = pg_add(s, PG_now, NULL, err);
-	if (r == 0)
-		r = pg_add_filter(s, filter, false, err);
-	r = pg_finish(s, r, err);
-	if (r == 0)
-		r = add_rows(s, s->results[1], true, batch, err);
-	int64_t now = r == 0 ? pg_get_time(s->results[0], 0, 0) : 0;
-	pg_clear(s);
-	if (r < 0) {
-		ob_batch_reset(batch);
-		return r;
-	}
-	*ret_now_us = now;
-	return 0;
 }

@@ -122,37 +122,54 @@ static void tell_lost(const struct settling *g, bool *ret_lost)
 
 /* ---- the short way --------------------------------------------------- */
 
+static bool is_leased(const struct ob_settle *settle, uint32_t partition)
+{
+	for (size_t i = 0; i < settle->lease_count; i++) {
+		if (settle->leases[i].partition == partition)
+			return true;
+	}
+	return false;
+}
+
 static bool is_simple(const struct ob_settle *settle)
 {
 	if (settle->token)
 		return false;
 	for (size_t i = 0; i < settle->outcome_count; i++) {
+		const struct ob_message *m = settle->outcomes[i].message;
+
 		if (settle->outcomes[i].kind != OB_OUTCOME_PUBLISHED ||
-		    settle->outcomes[i].message->state != OB_STATE_PENDING)
+		    m->state != OB_STATE_PENDING || !is_leased(settle, m->partition))
 			return false;
 	}
 	return true;
 }
 
-static int send_publish(struct settling *g, struct ob_err *err)
+static int by_seq(const void *a, const void *b)
+{
+	const struct ob_message *x = *(const struct ob_message *const *)a;
+	const struct ob_message *y = *(const struct ob_message *const *)b;
+
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static int add_publish(struct settling *g, const struct ob_message **messages, struct ob_err *err)
 {
 	const struct ob_settle *settle = g->settle;
-	struct ob_pgarray seqs = { 0 }, ids = { 0 }, lanes = { 0 };
+	struct ob_pgarray seqs = { 0 }, ids = { 0 };
 	struct pg_params p = { 0 };
 
 	ob_pgarray_begin(&seqs, OB_PG_INT8);
 	ob_pgarray_begin(&ids, OB_PG_UUID);
-	ob_pgarray_begin(&lanes, OB_PG_INT8);
+	for (size_t i = 0; i < settle->outcome_count; i++)
+		messages[i] = settle->outcomes[i].message;
+	qsort(messages, settle->outcome_count, sizeof(*messages), by_seq);
 	for (size_t i = 0; i < settle->outcome_count; i++) {
-		const struct ob_message *m = settle->outcomes[i].message;
-
-		ob_pgarray_int(&seqs, m->seq);
-		ob_pgarray_uuid(&ids, &m->id);
-		ob_pgarray_int(&lanes, m->partition);
+		ob_pgarray_int(&seqs, messages[i]->seq);
+		ob_pgarray_uuid(&ids, &messages[i]->id);
 	}
 	pg_array(&p, &seqs);
 	pg_array(&p, &ids);
-	pg_array(&p, &lanes);
 	pg_text(&p, settle->target);
 	pg_uuid(&p, &settle->owner);
 	pg_array(&p, &g->partitions);
@@ -160,8 +177,30 @@ static int send_publish(struct settling *g, struct ob_err *err)
 	int r = pg_add(g->s, settle->delete_published ? PG_publish_delete : PG_publish, &p, err);
 	ob_pgarray_done(&seqs);
 	ob_pgarray_done(&ids);
-	ob_pgarray_done(&lanes);
 	return r;
+}
+
+static int send_publish(struct settling *g, struct ob_err *err)
+{
+	const struct ob_message **messages = calloc(g->settle->outcome_count, sizeof(*messages));
+
+	if (!messages)
+		return pg_oom("settling", err);
+	int r = add_publish(g, messages, err);
+	free(messages);
+	return r;
+}
+
+static int add_count(struct settling *g, struct ob_err *err)
+{
+	struct pg_params p = { 0 };
+
+	if (g->published + g->failed == 0)
+		return 0;
+	pg_text(&p, g->settle->target);
+	pg_int(&p, (int64_t)g->published);
+	pg_int(&p, (int64_t)g->failed);
+	return pg_add(g->s, PG_count_minute, &p, err);
 }
 
 /* 1: it was enough; 0: the long way must be taken. */
@@ -174,16 +213,16 @@ static int settle_simple(struct settling *g, struct ob_err *err)
 	r = send_fence(g, err);
 	if (r == 0)
 		r = send_publish(g, err);
+	g->published = g->settle->outcome_count;
+	if (r == 0)
+		r = add_count(g, err);
 	r = pg_finish(g->s, r, err);
-	if (r < 0)
+	if (r < 0) {
+		g->published = 0;
 		return strcmp(err->native, not_simple) == 0 ? 0 : r;
-	read_fence(g, g->s->results[0]);
-	for (size_t i = 0; i < g->settle->outcome_count; i++) {
-		if (is_ours(g, g->settle->outcomes[i].message->partition))
-			g->done.applied++;
-		else
-			g->done.lost++;
 	}
+	read_fence(g, g->s->results[0]);
+	g->done.applied = (uint32_t)g->settle->outcome_count;
 	return 1;
 }
 
@@ -414,18 +453,6 @@ static int add_park(struct settling *g, struct ob_err *err)
 	return pg_add(g->s,
 		      g->settle->ordering == OB_ORDER_PARTITION ? PG_park_partitions : PG_park_keys,
 		      &p, err);
-}
-
-static int add_count(struct settling *g, struct ob_err *err)
-{
-	struct pg_params p = { 0 };
-
-	if (g->published + g->failed == 0)
-		return 0;
-	pg_text(&p, g->settle->target);
-	pg_int(&p, (int64_t)g->published);
-	pg_int(&p, (int64_t)g->failed);
-	return pg_add(g->s, PG_count_minute, &p, err);
 }
 
 /* Behind all outcomes: first what began to hold, then what was let go. */

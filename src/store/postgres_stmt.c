@@ -161,8 +161,10 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const str
  * the next transaction to another server connection, which knows nothing of it.
  */
 static const bool is_planned_once[PG_COUNT] = {
-	[PG_pins] = true, [PG_fetch] = true, [PG_look_number] = true, [PG_look_writers] = true,
-	[PG_look] = true, [PG_fence] = true, [PG_publish] = true,     [PG_publish_delete] = true,
+	[PG_pins] = true,           [PG_fetch] = true,        [PG_fetch_rest] = true,
+	[PG_snapshot] = true,       [PG_look_number] = true,  [PG_look_writers] = true,
+	[PG_look] = true,           [PG_fence] = true,        [PG_publish] = true,
+	[PG_publish_delete] = true, [PG_count_minute] = true,
 };
 
 /* The same by name. That the name is known there is noted when the answer comes. */
@@ -212,7 +214,7 @@ static int add_hidden(struct pg_store *s, enum pg_id id, const struct pg_params 
 	return r;
 }
 
-static int begin(struct pg_store *s, bool batch, bool relaxed, struct ob_err *err)
+static int begin(struct pg_store *s, enum pg_id how, bool batch, bool relaxed, struct ob_err *err)
 {
 	struct pg_params p = { 0 };
 	char timeout[32], lock_timeout[32];
@@ -234,18 +236,23 @@ static int begin(struct pg_store *s, bool batch, bool relaxed, struct ob_err *er
 	/* A worker that was stopped between two statements must not keep others from its rows. */
 	pg_text(&p, s->unlimited ? "0" : "10s");
 	pg_text(&p, batch && !s->pooled ? "force_generic_plan" : "auto");
-	r = add_hidden(s, PG_begin, NULL, err);
+	r = add_hidden(s, how, NULL, err);
 	return r < 0 ? r : add_hidden(s, PG_pins, &p, err);
 }
 
 int pg_begin(struct pg_store *s, struct ob_err *err)
 {
-	return begin(s, false, false, err);
+	return begin(s, PG_begin, false, false, err);
 }
 
 int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err)
 {
-	return begin(s, true, relaxed, err);
+	return begin(s, PG_begin, true, relaxed, err);
+}
+
+int pg_begin_snapshot(struct pg_store *s, struct ob_err *err)
+{
+	return begin(s, PG_begin_snapshot, true, true, err);
 }
 
 /* ---- sending and receiving ------------------------------------------- */

@@ -123,6 +123,40 @@ static void insert(PGconn *app, const char *label, const char *key)
 	     key, label);
 }
 
+/* A producer that forgets to commit must not make everybody else slow. */
+OB_TEST(an_open_writer_does_not_hold_the_marks_for_long)
+{
+	enum { DEAD = 20000, FETCHES = 200 };
+
+	fixture_new();
+	struct ob_store *store = store_new(PARTITIONS);
+	PGconn *app = app_open(), *reader = app_open(), *writer = app_open();
+
+	ob_store_free(store);
+	exec(writer, "BEGIN");
+	insert(writer, "open", "k");
+	load(app, DEAD, 0);
+	exec(reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM outbox");
+	exec(app, "UPDATE outbox SET status = 1, published_at = now()");
+	load(app, 1000, 0);
+	int64_t read = index_reads(app);
+
+	store = store_open();
+	/* Until it is known as one that stays. */
+	for (int i = 0; i < 8; i++) {
+		ck_assert_uint_eq(fetch(store, 100), 100);
+		(void)poll(NULL, 0, 300);
+	}
+	for (int i = 0; i < FETCHES; i++)
+		ck_assert_uint_eq(fetch(store, 100), 100);
+	ob_store_free(store);
+	ck_assert_int_lt(index_reads(app) - read, FETCHES / 4 * DEAD);
+	PQfinish(writer);
+	PQfinish(reader);
+	PQfinish(app);
+}
+OB_TEST_END
+
 static bool is_first(const char *label)
 {
 	return batch.count > 0 && ob_str_eq(batch.messages[0].event_type, ob_str(label));
@@ -200,5 +234,6 @@ OB_TEST(what_an_operator_brings_back_is_found_below_the_mark)
 OB_TEST_END
 
 PG_SUITE("store_postgres_marks", a_fetch_reads_no_more_than_it_returns,
-	 the_dead_are_stepped_over_once, a_late_commit_below_the_mark_comes_first,
+	 the_dead_are_stepped_over_once, an_open_writer_does_not_hold_the_marks_for_long,
+	 a_late_commit_below_the_mark_comes_first,
 	 what_an_operator_brings_back_is_found_below_the_mark)
