@@ -30,6 +30,7 @@ int ob_flight_init(struct ob_flight *flight, const struct ob_flight_conf *conf, 
 	link_init(&flight->sent);
 	link_init(&flight->judge);
 	link_init(&flight->outcomes);
+	link_init(&flight->settling);
 	flight->bucket_mask = buckets - 1;
 	flight->entries = calloc(max, sizeof(*flight->entries));
 	flight->keys = calloc(keys, sizeof(*flight->keys));
@@ -90,6 +91,7 @@ void ob_flight_detach(struct ob_flight *flight, struct ob_entry *entry)
 		break;
 	case OB_ENTRY_JUDGE:
 	case OB_ENTRY_OUTCOME:
+	case OB_ENTRY_SETTLING:
 		flight->unsettled--;
 		break;
 	case OB_ENTRY_FREE:

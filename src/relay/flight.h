@@ -3,7 +3,7 @@
  * The messages that a worker has in memory, from fetch to settle, and the rules of
  * order among them. A plain data structure: it calls neither store nor sink.
  *
- *   queued -> sent -> ok ------------------------> outcome -> settled
+ *   queued -> sent -> ok ------------------------> outcome (-> settling) -> settled
  *               |                                    ^
  *               +---> failed -> judged by the worker +
  *
@@ -43,9 +43,10 @@ enum ob_entry_state {
 	OB_ENTRY_FREE,
 	OB_ENTRY_QUEUED,
 	OB_ENTRY_SENT,
-	OB_ENTRY_FAILED,  /* one before it is still unconfirmed */
-	OB_ENTRY_JUDGE,   /* failed by itself: the worker decides */
-	OB_ENTRY_OUTCOME, /* to be settled */
+	OB_ENTRY_FAILED,   /* one before it is still unconfirmed */
+	OB_ENTRY_JUDGE,    /* failed by itself: the worker decides */
+	OB_ENTRY_OUTCOME,  /* to be settled */
+	OB_ENTRY_SETTLING, /* it is being settled: not to be touched, whatever else happens */
 };
 
 struct ob_entry {
@@ -79,7 +80,7 @@ struct ob_flight {
 	uint32_t bucket_mask;
 	int64_t *seqs;
 	struct ob_link free_entries, free_keys, idle_keys;
-	struct ob_link ready, sent, judge, outcomes; /* entries by_state, oldest first */
+	struct ob_link ready, sent, judge, outcomes, settling; /* entries by_state, oldest first */
 	struct ob_flight_batch batches[OB_FLIGHT_BATCHES];
 	uint64_t generation; /* of the last fetch that began */
 	bool fetching;
@@ -126,6 +127,9 @@ struct ob_entry *ob_flight_judge(struct ob_flight *flight);
 /* Decided: RETRY or DEAD, to be settled. Its key stays held until then. */
 void ob_flight_decide(struct ob_flight *flight, struct ob_entry *entry, enum ob_outcome_kind kind,
 		      int64_t delay_ms, int64_t now_us);
+/* It is being settled beside us, or that has failed and it is to be settled again. */
+void ob_flight_settle_begin(struct ob_flight *flight, struct ob_entry *entry);
+void ob_flight_settle_failed(struct ob_flight *flight, struct ob_entry *entry);
 /* Recorded: it leaves. */
 void ob_flight_settled(struct ob_flight *flight, struct ob_entry *entry);
 
@@ -137,7 +141,7 @@ void ob_flight_drop(struct ob_flight *flight, struct ob_entry *entry, int64_t no
 void ob_flight_drop_queued(struct ob_flight *flight, int64_t partition, int64_t now_us);
 /* All that is sent: the sink was reset. */
 void ob_flight_drop_sent(struct ob_flight *flight, int64_t now_us);
-/* All of a partition that is not ours any more. */
+/* All of a partition that is not ours any more, but for what is being settled. */
 void ob_flight_drop_partition(struct ob_flight *flight, uint32_t partition, int64_t now_us);
 /* All failures that are not settled yet: they turned out to be an outage. */
 void ob_flight_drop_failures(struct ob_flight *flight, int64_t now_us);

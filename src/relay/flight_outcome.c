@@ -114,11 +114,30 @@ void ob_flight_decide(struct ob_flight *flight, struct ob_entry *entry, enum ob_
 	ob_flight_to_outcome(flight, entry, kind, now_us);
 }
 
+static void move(struct ob_entry *entry, enum ob_entry_state state, struct ob_link *list)
+{
+	link_remove(&entry->by_state);
+	entry->state = state;
+	link_append(list, &entry->by_state);
+}
+
+void ob_flight_settle_begin(struct ob_flight *flight, struct ob_entry *entry)
+{
+	assert(entry->state == OB_ENTRY_OUTCOME);
+	move(entry, OB_ENTRY_SETTLING, &flight->settling);
+}
+
+void ob_flight_settle_failed(struct ob_flight *flight, struct ob_entry *entry)
+{
+	assert(entry->state == OB_ENTRY_SETTLING);
+	move(entry, OB_ENTRY_OUTCOME, &flight->outcomes);
+}
+
 void ob_flight_settled(struct ob_flight *flight, struct ob_entry *entry)
 {
 	struct ob_flight_key *key = entry->key;
 
-	assert(entry->state == OB_ENTRY_OUTCOME);
+	assert(entry->state == OB_ENTRY_OUTCOME || entry->state == OB_ENTRY_SETTLING);
 	ob_flight_detach(flight, entry);
 	ob_flight_free_entry(flight, entry);
 	if (key) {
@@ -177,7 +196,8 @@ void ob_flight_drop_partition(struct ob_flight *flight, uint32_t partition, int6
 	     i++) {
 		struct ob_entry *entry = &flight->entries[i];
 
-		if (entry->state != OB_ENTRY_FREE && is_of(entry, partition))
+		if (entry->state != OB_ENTRY_FREE && entry->state != OB_ENTRY_SETTLING &&
+		    is_of(entry, partition))
 			ob_flight_drop(flight, entry, now_us);
 	}
 }

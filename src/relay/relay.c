@@ -25,8 +25,10 @@ static int make_eventfd(int *ret_fd, struct ob_err *err)
 	return 0;
 }
 
-static int open_store(struct ob_relay *relay, struct ob_store **ret_store, struct ob_err *err)
+static int open_store(void *arg, struct ob_store **ret_store, struct ob_err *err)
 {
+	struct ob_relay *relay = arg;
+
 	if (relay->conf.open_store)
 		return relay->conf.open_store(relay->conf.open_arg, ret_store, err);
 	return ob_store_connect(&relay->conf.relay->store->conf, ret_store, err);
@@ -52,6 +54,10 @@ static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 		r = open_store(slot->relay, &slot->store, err);
 	if (r >= 0)
 		r = open_sink(slot->relay, &slot->sink, err);
+	if (r >= 0)
+		r = ob_settler_new(
+			&(struct ob_settler_conf){ open_store, slot->relay, slot->wake_fd },
+			&slot->settler, err);
 	return r;
 }
 
@@ -101,6 +107,7 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 		.id = slot->id,
 		.store = slot->store,
 		.sink = slot->sink,
+		.settler = slot->settler,
 		.clock = relay->clock,
 		.view = conf->leasing.enabled ? &slot->view : NULL,
 		.metrics = &slot->metrics,
@@ -186,6 +193,7 @@ int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, 
 static void free_slot(struct ob_relay_slot *slot)
 {
 	ob_worker_free(slot->worker);
+	ob_settler_free(slot->settler);
 	ob_leaser_done(&slot->leaser);
 	ob_sink_free(slot->sink);
 	ob_store_free(slot->store);

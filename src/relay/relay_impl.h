@@ -13,6 +13,7 @@ struct ob_relay_slot {
 	struct ob_uuid id;
 	struct ob_store *store; /* the worker thread's */
 	struct ob_sink *sink;   /* the worker thread's */
+	struct ob_settler *settler;
 	struct ob_relay_worker *worker;
 	struct ob_metrics metrics;
 	bool metrics_made;

@@ -85,6 +85,8 @@ void ob_worker_free(struct ob_relay_worker *worker)
 {
 	if (!worker)
 		return;
+	if (worker->job_runs)
+		(void)worker->conf.settler->ended(worker->conf.settler, true);
 	ob_sink_reset(worker->conf.sink);
 	ob_flight_done(&worker->flight);
 	ob_route_done(&worker->route);
@@ -186,7 +188,7 @@ static bool end_stop(struct ob_relay_worker *worker)
 {
 	bool tried = worker->stopping == OB_STOP_NOW && worker->store_retry_us > 0;
 
-	if (worker->stopping == OB_STOP_NO)
+	if (worker->stopping == OB_STOP_NO || worker->job_runs)
 		return false;
 	/* Told to leave at once, what the store would not take is left to the next owner. */
 	if (worker->flight.count > 0 && !(tried && worker->flight.in_flight == 0))
@@ -199,7 +201,8 @@ static bool end_stop(struct ob_relay_worker *worker)
 
 static bool try_settle(struct ob_relay_worker *worker)
 {
-	return ob_worker_now(worker) >= worker->store_retry_us && ob_worker_settle(worker);
+	return !worker->job_runs && ob_worker_now(worker) >= worker->store_retry_us &&
+	       ob_worker_settle(worker);
 }
 
 /* A probe that was forgotten with its partition: another one may go. */
@@ -223,11 +226,11 @@ static void check_hunger(struct ob_relay_worker *worker)
 
 /*
  * One thing at a time. What the sink gave comes first, then it gets more to do;
- * while it is at that, the store records what is over and brings what comes next.
+ * while it is at that, the store brings what comes next, and beside that records what is over.
  */
 static bool work(struct ob_relay_worker *worker)
 {
-	if (ob_worker_take_view(worker) || begin_stop(worker))
+	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker))
 		return true;
 	if (ob_worker_poll(worker, 0) || ob_worker_send(worker))
 		return true;
@@ -272,7 +275,7 @@ static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_s
 
 	if (worker->flight.in_flight > 0)
 		wake = min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
-	if (oldest)
+	if (oldest && !worker->job_runs)
 		wake = min_i64(wake, oldest->since_us + OB_WORKER_SETTLE_US);
 	if (worker->flight.queued > 0)
 		wake = min_i64(wake, worker->breaker.state == OB_BREAKER_OPEN

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "relay/leaser.h"
 #include "relay/metrics.h"
+#include "relay/settler.h"
 
 /* The failure classifier: may turn the kind that the sink gave into another one. */
 typedef enum ob_err_kind ob_classify_fn(void *arg, const struct ob_message *message,
@@ -25,6 +26,7 @@ struct ob_worker_conf {
 	struct ob_uuid id;                   /* the owner of the leases */
 	struct ob_store *store;              /* all borrowed, and outlive the worker */
 	struct ob_sink *sink;
+	struct ob_settler *settler; /* NULL: the worker settles by itself */
 	const struct ob_clock *clock;
 	struct ob_lease_view *view; /* NULL: row claims, without leasing and order */
 	struct ob_metrics *metrics; /* NULL: none */
@@ -57,13 +59,13 @@ struct ob_relay_worker;
 /* On success the caller owns *ret_worker. */
 int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **ret_worker,
 		  struct ob_err *err);
-/* Forget everything, as a crash would; the sink is reset, the store is not called. NULL is allowed.
- */
+/* Forget everything, as a crash would; the sink is reset, the store is not called, a settle that
+ * runs is waited for. NULL is allowed. */
 void ob_worker_free(struct ob_relay_worker *worker);
 
 /*
  * Do at most one of: take in a new view of the leases, poll the sink, send
- * a run of messages, settle, fetch. At most one store call that reads or writes rows.
+ * a run of messages, settle (or begin to), fetch. At most one store call that reads or writes rows.
  */
 void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step);
 

@@ -20,6 +20,7 @@ enum {
 	OB_WORKER_IDLE_MS = 10,      /* first wait after finding nothing */
 	OB_WORKER_STORE_MS = 50,     /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
+	OB_WORKER_ALONE_US = 10000000, /* settle without the settler after it has failed */
 };
 
 /* A partition as the worker knows it. */
@@ -76,6 +77,12 @@ struct ob_relay_worker {
 	struct ob_entry **settling;
 	struct ob_lease leases[OB_PARTITIONS_MAX];
 	bool lost[OB_PARTITIONS_MAX];
+	size_t settling_count, lease_count;
+
+	/* the settle that runs beside us, with the room above */
+	struct ob_settle_job job;
+	bool job_runs;
+	int64_t job_began_us, alone_until_us;
 };
 
 static inline int64_t ob_worker_now(const struct ob_relay_worker *worker)
@@ -111,6 +118,8 @@ bool ob_worker_send(struct ob_relay_worker *worker);
 /* worker_settle.c */
 bool ob_worker_settle_due(const struct ob_relay_worker *worker);
 bool ob_worker_settle(struct ob_relay_worker *worker);
+/* Take in what was settled beside us. */
+bool ob_worker_settle_end(struct ob_relay_worker *worker);
 
 /* worker_fetch.c */
 bool ob_worker_fetch(struct ob_relay_worker *worker);

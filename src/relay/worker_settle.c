@@ -8,7 +8,7 @@ bool ob_worker_settle_due(const struct ob_relay_worker *worker)
 {
 	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
 
-	if (!oldest)
+	if (!oldest || worker->job_runs)
 		return false;
 	return worker->flight.unsettled >= worker->conf.relay->batch_size ||
 	       worker->flight.in_flight + worker->flight.queued == 0 ||
@@ -75,9 +75,9 @@ static size_t collect_leases(struct ob_relay_worker *worker, size_t outcomes)
 	return count;
 }
 
-static bool is_lost(const struct ob_relay_worker *worker, size_t leases, uint32_t partition)
+static bool is_lost(const struct ob_relay_worker *worker, uint32_t partition)
 {
-	for (size_t i = 0; i < leases; i++) {
+	for (size_t i = 0; i < worker->lease_count; i++) {
 		if (worker->lost[i] && worker->leases[i].partition == partition)
 			return true;
 	}
@@ -85,14 +85,14 @@ static bool is_lost(const struct ob_relay_worker *worker, size_t leases, uint32_
 }
 
 /* Count what was applied, as exactly as the store tells, and let it go. */
-static void let_go(struct ob_relay_worker *worker, size_t count, size_t leases, bool any_lost)
+static void let_go(struct ob_relay_worker *worker, bool any_lost)
 {
 	int64_t now = ob_worker_now(worker);
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < worker->settling_count; i++) {
 		const struct ob_outcome *outcome = &worker->outcomes[i];
 		struct ob_entry *entry = worker->settling[i];
-		bool lost = any_lost && is_lost(worker, leases, outcome->message->partition);
+		bool lost = any_lost && is_lost(worker, outcome->message->partition);
 
 		if (!lost && outcome->kind == OB_OUTCOME_PUBLISHED)
 			worker->data.published++;
@@ -115,22 +115,89 @@ static void let_go(struct ob_relay_worker *worker, size_t count, size_t leases, 
 	}
 }
 
-static void drop_lost(struct ob_relay_worker *worker, size_t leases)
+static void drop_lost(struct ob_relay_worker *worker)
 {
-	for (size_t i = 0; i < leases; i++) {
-		uint32_t partition = worker->leases[i].partition;
+	for (size_t i = 0; i < worker->lease_count; i++) {
+		const struct ob_lease *lease = &worker->leases[i];
+		const struct ob_worker_part *part = &worker->parts[lease->partition];
 
-		if (!worker->lost[i])
+		/* Of one that we have lost and taken anew meanwhile, only the old lease is lost. */
+		if (!worker->lost[i] || !part->owned || part->epoch != lease->epoch)
 			continue;
-		ob_worker_say_lost(worker, partition);
-		ob_worker_lose(worker, partition);
+		ob_worker_say_lost(worker, lease->partition);
+		ob_worker_lose(worker, lease->partition);
 		if (worker->conf.log)
 			ob_log(worker->conf.log, OB_LOG_WARN,
 			       "lease was taken by another worker, its results are discarded",
 			       OB_KV("relay", worker->conf.relay->name),
-			       OB_KI("partition", partition));
+			       OB_KI("partition", lease->partition));
 	}
 }
+
+static void take_in(struct ob_relay_worker *worker, const struct ob_settled *settled,
+		    int64_t began_us)
+{
+	(void)OB_FAULT(OB_FAULT_SETTLE_AFTER);
+	ob_worker_store_ok(worker);
+	worker->data.settles++;
+	worker->data.lost += settled->lost;
+	worker->data.vanished += settled->vanished;
+	worker->data.last_settle_us = ob_worker_now(worker) - began_us;
+	worker->data.settle_us += (uint64_t)worker->data.last_settle_us;
+	let_go(worker, settled->lost > 0);
+	drop_lost(worker);
+}
+
+/* ---- beside the next fetch ------------------------------------------- */
+
+/*
+ * Only where something is to be fetched meanwhile, and only what was plainly published: all
+ * else changes what may be fetched, and its key waits for it.
+ */
+static bool may_run_beside(const struct ob_relay_worker *worker)
+{
+	if (!worker->conf.settler || ob_worker_claims(worker) || !worker->hungry ||
+	    worker->stopping != OB_STOP_NO || ob_worker_now(worker) < worker->alone_until_us)
+		return false;
+	for (size_t i = 0; i < worker->settling_count; i++) {
+		const struct ob_outcome *outcome = &worker->outcomes[i];
+
+		if (outcome->kind != OB_OUTCOME_PUBLISHED || outcome->message->attempts > 0)
+			return false;
+	}
+	return true;
+}
+
+static bool begin_beside(struct ob_relay_worker *worker, const struct ob_settle *settle)
+{
+	worker->job = (struct ob_settle_job){ .settle = *settle, .lost = worker->lost };
+	if (!worker->conf.settler->start(worker->conf.settler, &worker->job))
+		return false;
+	worker->job_runs = true;
+	worker->job_began_us = ob_worker_now(worker);
+	for (size_t i = 0; i < worker->settling_count; i++)
+		ob_flight_settle_begin(&worker->flight, worker->settling[i]);
+	return true;
+}
+
+bool ob_worker_settle_end(struct ob_relay_worker *worker)
+{
+	if (!worker->job_runs || !worker->conf.settler->ended(worker->conf.settler, false))
+		return false;
+	worker->job_runs = false;
+	if (worker->job.r >= 0) {
+		take_in(worker, &worker->job.settled, worker->job_began_us);
+		return true;
+	}
+	/* The next time by ourselves: it may be that there is no room for another connection. */
+	worker->alone_until_us = ob_worker_now(worker) + OB_WORKER_ALONE_US;
+	for (size_t i = 0; i < worker->settling_count; i++)
+		ob_flight_settle_failed(&worker->flight, worker->settling[i]);
+	ob_worker_store_failed(worker, "settling", &worker->job.err);
+	return true;
+}
+
+/* ---- all of it ------------------------------------------------------- */
 
 bool ob_worker_settle(struct ob_relay_worker *worker)
 {
@@ -139,22 +206,21 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 	int64_t began = ob_worker_now(worker);
 
 	look_for_outage(worker);
-
-	size_t count = collect(worker);
 	bool claims = ob_worker_claims(worker);
-	size_t leases = claims || count == 0 ? 0 : collect_leases(worker, count);
 
-	if (count == 0)
+	worker->settling_count = collect(worker);
+	if (worker->settling_count == 0)
 		return true;
+	worker->lease_count = claims ? 0 : collect_leases(worker, worker->settling_count);
 
 	struct ob_settle settle = {
 		.target = worker->conf.relay->name,
 		.owner = worker->owner,
 		.leases = worker->leases,
-		.lease_count = leases,
+		.lease_count = worker->lease_count,
 		.token = claims ? &worker->settling[0]->batch->token : NULL,
 		.outcomes = worker->outcomes,
-		.outcome_count = count,
+		.outcome_count = worker->settling_count,
 		.ordering = worker->flight.conf.ordering,
 		.delete_published = worker->conf.relay->after_publish == OB_AFTER_DELETE,
 		.hold_dead = worker->conf.relay->on_dead == OB_ON_DEAD_HOLD,
@@ -162,18 +228,11 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 
 	/* Only outcomes that the sink itself has acknowledged (or refused) are among these. */
 	(void)OB_FAULT(OB_FAULT_SETTLE_BEFORE);
-	if (ob_store_settle(worker->conf.store, &settle, worker->lost, &settled, &err) < 0) {
-		ob_worker_store_failed(worker, "settling", &err);
+	if (may_run_beside(worker) && begin_beside(worker, &settle))
 		return true;
-	}
-	(void)OB_FAULT(OB_FAULT_SETTLE_AFTER);
-	ob_worker_store_ok(worker);
-	worker->data.settles++;
-	worker->data.lost += settled.lost;
-	worker->data.vanished += settled.vanished;
-	worker->data.last_settle_us = ob_worker_now(worker) - began;
-	worker->data.settle_us += (uint64_t)worker->data.last_settle_us;
-	let_go(worker, count, leases, settled.lost > 0);
-	drop_lost(worker, leases);
+	if (ob_store_settle(worker->conf.store, &settle, worker->lost, &settled, &err) < 0)
+		ob_worker_store_failed(worker, "settling", &err);
+	else
+		take_in(worker, &settled, began);
 	return true;
 }

@@ -5,6 +5,68 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* ---- settling beside the worker --------------------------------------- */
+
+static struct sim_actor *actor_of(struct ob_settler *settler)
+{
+	return (struct sim_actor *)((char *)settler - offsetof(struct sim_actor, settler));
+}
+
+static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store *store);
+static void disarm(struct sim *sim, const struct sim_actor *actor, struct ob_store *store);
+
+static void run_job(struct sim_actor *actor)
+{
+	struct sim *sim = actor->sim;
+	struct ob_settle_job *job = actor->job;
+	struct sim_actor *current = sim->current;
+	bool reply_lost = actor->reply_lost;
+
+	sim->current = actor;
+	arm(sim, actor, actor->settler_store);
+	job->err = (struct ob_err)OB_ERR_INIT;
+	job->r = ob_store_settle(actor->settler_store, &job->settle, job->lost, &job->settled,
+				 &job->err);
+	disarm(sim, actor, actor->settler_store);
+	sim_check_stored(sim);
+	actor->reply_lost = reply_lost;
+	sim->current = current;
+	actor->job_done = true;
+}
+
+/* It is recorded at once and told later, or recorded later. */
+static bool start_job(struct ob_settler *settler, struct ob_settle_job *job)
+{
+	struct sim_actor *actor = actor_of(settler);
+	struct sim *sim = actor->sim;
+
+	if (sim_chance(sim, 200))
+		return false;
+	sim->counts.beside++;
+	actor->job = job;
+	actor->job_done = false;
+	actor->job_due_us =
+		sim_now(sim) + sim_between(&sim->rng, 0, 1) * sim_between(&sim->rng, 0, 600000);
+	if (sim_chance(sim, 300))
+		run_job(actor);
+	return true;
+}
+
+/* With `wait` the worker is gone: what it had begun may happen or not. */
+static bool job_ended(struct ob_settler *settler, bool wait)
+{
+	struct sim_actor *actor = actor_of(settler);
+	struct sim *sim = actor->sim;
+
+	if (!wait && sim_now(sim) < actor->job_due_us)
+		return false;
+	sim->counts.cut_off += wait;
+	if (!actor->job_done && (!wait || sim_chance(sim, 500)))
+		run_job(actor);
+	actor->job = NULL;
+	return true;
+}
+
 /* ---- starting --------------------------------------------------------- */
 
 static void must(int r, const struct ob_err *err)
@@ -77,6 +139,7 @@ static void make_engine(struct sim *sim, struct sim_actor *actor, const struct o
 			     .id = *id,
 			     .store = actor->worker_store,
 			     .sink = actor->sink,
+			     .settler = &actor->settler,
 			     .clock = &sim->clock.clock,
 			     .view = leasing ? &actor->view : NULL,
 			     .metrics = &actor->metrics,
@@ -108,6 +171,8 @@ void sim_actor_start(struct sim *sim, uint32_t slot)
 		id.b[i] = (uint8_t)ob_rng_next(&sim->rng);
 	actor->worker_store = connect(sim);
 	actor->leaser_store = connect(sim);
+	actor->settler_store = connect(sim);
+	actor->settler = (struct ob_settler){ start_job, job_ended };
 	make_sink(sim, actor);
 	make_engine(sim, actor, &id);
 	sim_note(sim, SIM_EV_START, NULL, actor, slot, 0, 0);
@@ -137,6 +202,7 @@ void sim_actor_end(struct sim *sim, struct sim_actor *actor, int64_t back_in_ms)
 	ob_sink_free(actor->sink);
 	ob_store_free(actor->worker_store);
 	ob_store_free(actor->leaser_store);
+	ob_store_free(actor->settler_store);
 	actor->worker = NULL;
 	actor->alive = false;
 	sim->slots[actor->slot] = NULL;
@@ -291,6 +357,8 @@ void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 	check_reset(sim, actor);
 	sim->current = NULL;
 	actor->worker_wake_us = step.worked ? sim_now(sim) : step.wake_us;
+	if (actor->job && actor->worker_wake_us > actor->job_due_us)
+		actor->worker_wake_us = actor->job_due_us;
 	if (step.state == OB_WORKER_FAILED) {
 		sim_break(sim, NULL, "state", "w%u failed: %s", actor->number,
 			  ob_worker_error(actor->worker)->msg);

@@ -43,6 +43,8 @@ enum {
 	X(moves, "partitions given up for balance") \
 	X(fenced, "outcomes that the store refused as another's") \
 	X(vanished, "outcomes of rows that were decided otherwise") \
+	X(beside, "settles that ran beside a worker") \
+	X(cut_off, "settles that a crash left open") \
 	X(store_before, "store calls that failed") \
 	X(store_after, "store calls whose reply was lost") \
 	X(store_outages, "times the store was away for a while") \
@@ -138,7 +140,11 @@ struct sim_actor {
 	struct sim *sim;
 	uint32_t number, slot;
 	char name[12], host[8];
-	struct ob_store *worker_store, *leaser_store;
+	struct ob_store *worker_store, *leaser_store, *settler_store;
+	struct ob_settler settler; /* first what a settler must have, then ours: */
+	struct ob_settle_job *job; /* NULL: none */
+	bool job_done;             /* recorded, and the worker does not know it yet */
+	int64_t job_due_us;        /* when it will */
 	struct ob_sink *sink;
 	struct ob_memsink_plan sink_plan;
 	struct ob_lease_view view;

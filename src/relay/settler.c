@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* The settler's thread. */
+#include "relay/settler.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+enum { IDLE_S = 5 }; /* then the connection is given back */
+
+struct settler {
+	struct ob_settler base;
+	struct ob_settler_conf conf;
+	pthread_t thread;
+	bool started;           /* the caller's */
+	struct ob_store *store; /* the thread's; NULL: not connected */
+	pthread_mutex_t lock;   /* guards what follows */
+	pthread_cond_t changed;
+	struct ob_settle_job *job;
+	bool quit;
+};
+
+/* ---- the thread ------------------------------------------------------ */
+
+static void run(struct settler *s, struct ob_settle_job *job)
+{
+	job->err = (struct ob_err)OB_ERR_INIT;
+	job->r = s->store ? 0 : s->conf.open(s->conf.arg, &s->store, &job->err);
+	if (job->r >= 0)
+		job->r = ob_store_settle(s->store, &job->settle, job->lost, &job->settled,
+					 &job->err);
+}
+
+/* A job, or NULL to end. */
+static struct ob_settle_job *next_job(struct settler *s)
+{
+	struct timespec until;
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += IDLE_S;
+	while (!s->job && !s->quit) {
+		if (!s->store || r != 0)
+			(void)pthread_cond_wait(&s->changed, &s->lock);
+		else
+			r = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+		if (r != 0 && !s->job) {
+			ob_store_free(s->store);
+			s->store = NULL;
+		}
+	}
+	return s->job;
+}
+
+static void *settler_main(void *arg)
+{
+	struct settler *s = arg;
+	struct ob_settle_job *job;
+
+	(void)pthread_mutex_lock(&s->lock);
+	while ((job = next_job(s)) != NULL) {
+		(void)pthread_mutex_unlock(&s->lock);
+		run(s, job);
+		(void)pthread_mutex_lock(&s->lock);
+		s->job = NULL;
+		(void)pthread_cond_broadcast(&s->changed);
+		/* Full is as good as written. */
+		(void)!eventfd_write(s->conf.wake_fd, 1);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	ob_store_free(s->store);
+	return NULL;
+}
+
+/* ---- the caller's side ----------------------------------------------- */
+
+static bool start(struct ob_settler *settler, struct ob_settle_job *job)
+{
+	struct settler *s = (struct settler *)settler;
+
+	if (!s->started)
+		s->started = pthread_create(&s->thread, NULL, settler_main, s) == 0;
+	if (!s->started)
+		return false;
+	(void)pthread_mutex_lock(&s->lock);
+	s->job = job;
+	(void)pthread_cond_broadcast(&s->changed);
+	(void)pthread_mutex_unlock(&s->lock);
+	return true;
+}
+
+static bool ended(struct ob_settler *settler, bool wait)
+{
+	struct settler *s = (struct settler *)settler;
+
+	(void)pthread_mutex_lock(&s->lock);
+	while (wait && s->job)
+		(void)pthread_cond_wait(&s->changed, &s->lock);
+	bool done = !s->job;
+	(void)pthread_mutex_unlock(&s->lock);
+	return done;
+}
+
+int ob_settler_new(const struct ob_settler_conf *conf, struct ob_settler **ret_settler,
+		   struct ob_err *err)
+{
+	struct settler *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a settler");
+	s->base = (struct ob_settler){ start, ended };
+	s->conf = *conf;
+	(void)pthread_mutex_init(&s->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&s->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	*ret_settler = &s->base;
+	return 0;
+}
+
+void ob_settler_free(struct ob_settler *settler)
+{
+	struct settler *s = (struct settler *)settler;
+
+	if (!s)
+		return;
+	(void)pthread_mutex_lock(&s->lock);
+	s->quit = true;
+	(void)pthread_cond_broadcast(&s->changed);
+	(void)pthread_mutex_unlock(&s->lock);
+	if (s->started)
+		(void)pthread_join(s->thread, NULL);
+	(void)pthread_cond_destroy(&s->changed);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
