@@ -81,7 +81,6 @@ static int prepare(struct redis_sink *sink, struct ob_err *err)
 		return r;
 	}
 	sink->scratch = OB_BUF_INIT((size_t)OB_REDIS_INPUT_MAX * 7);
-	ob_redis_script_sha(sink->sha);
 	sink->node_count = 1;
 	sink->ready = true;
 	return 0;

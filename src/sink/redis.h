@@ -69,7 +69,7 @@ struct redis_sink {
 	uint8_t *slots;  /* of a cluster: the node of each; NULL: none has sent us elsewhere */
 	bool no_scripts; /* this user may not use them */
 	char policy[24]; /* by which the server evicts streams; "": it does not */
-	char sha[41];    /* of the script */
+	char sha[41];    /* of the script; empty: not needed yet */
 	struct ob_buf scratch;
 };
 
@@ -92,8 +92,6 @@ int ob_redis_add_run(struct redis_sink *sink, const struct ob_redis_node *node,
 		     struct ob_err *err);
 /* Bytes that a message brings along. */
 size_t ob_redis_input_size(const struct ob_delivery *delivery);
-/* The name of the script for EVALSHA. */
-void ob_redis_script_sha(char out[41]);
 
 /* ---- redis_error.c ---------------------------------------------------- */
 

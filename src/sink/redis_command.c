@@ -24,7 +24,8 @@ static const char script[] =
 	"end\n"
 	"return {done}\n";
 
-void ob_redis_script_sha(char out[41])
+/* When it is first needed: OpenSSL takes 2 MB for it. */
+static void name_script(char out[41])
 {
 	unsigned char digest[SHA_DIGEST_LENGTH];
 
@@ -175,6 +176,8 @@ static void add_script(struct redis_sink *sink, const struct ob_lane *lane,
 	struct ob_fields f;
 	size_t args = 4;
 
+	if (!sink->sha[0])
+		name_script(sink->sha);
 	for (uint32_t i = 0; i < command->count; i++, item = item->next) {
 		describe(&f, &item->delivery);
 		args += 1 + count_args(sink, &f, &item->delivery);
