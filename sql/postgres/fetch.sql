@@ -3,9 +3,10 @@
 
 -- name: fetch
 -- $1 target, $2 partitions, $3 where each begins, $4 how many of each, $5 seq in flight, $6 ordering
--- (0 by key, 1 by partition, 2 none), $7 the size of a large message.
+-- (0 by key, 1 by partition, 2 none), $7 the size of a large message, $8 which partitions are read as
+-- they are: nothing is in flight or held there, and the caller sees what is not due.
 -- Rows of priority 0, which most have, and for which an index scan can begin at a number: each partition
--- reads its ready index from its mark on and stops at its part. The caller puts the parts in order
+-- reads its ready index from its place on and stops at its part. The caller puts the parts in order
 -- and divides. Large messages come with their size (as stored, compressed) instead of what is in them:
 -- the caller asks for those that it has room for.
 -- Planned once, so that values come as parameters: NOT IN is a hash there, and (SELECT ...) is
@@ -14,15 +15,17 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#
        {?headers}CASE WHEN "#size" <= $7::bigint THEN {headers} END{/}{!headers}NULL::json{/},
        {correlation_id|NULL::text}, {causation_id|NULL::text}, {ordering_key}, {target}, {sequence_number|NULL::bigint},
        {?occurred_at}{occurred_at}{/}{!occurred_at}{created_at}{/}, {created_at}, {revision|1},
-       {priority}, {attempts}, {status}, {partition_no}, CASE WHEN "#size" > $7::bigint THEN "#size" END
-  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u ("#p", "#low", "#n")
+       {priority}, {attempts}, {status}, {partition_no}, CASE WHEN "#size" > $7::bigint THEN "#size" END,
+       ({available_at} <= (SELECT clock_timestamp()) AND {locked_until} <= (SELECT clock_timestamp()))::int
+  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $8::bigint[]) AS u ("#p", "#low", "#n", "#as_is")
  CROSS JOIN LATERAL (
     SELECT m.*, greatest(pg_column_size(m.{payload}) - 4, 0){?headers} + greatest(pg_column_size(m.{headers}) - 4, 0){/} AS "#size"
       FROM {outbox} AS m
       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
-        AND m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
-        AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
-        AND ($6::bigint = 2
+        AND ("#as_is" = 1
+             OR (m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
+                 AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))))
+        AND ("#as_is" = 1 OR $6::bigint = 2
              OR (SELECT NOT EXISTS (SELECT 1 FROM {outbox} AS h
                   WHERE h.{target} = $1 AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
                     AND h.{partition_no} = ANY ($2::bigint[]::smallint[])))
@@ -100,7 +103,8 @@ SELECT (SELECT x.transactionid::text::bigint FROM "#l" AS x
 
 -- name: look
 -- The lowest unfinished row of each partition ($2) from its mark ($3) on, and the snapshot. Those that
--- stand in no order of numbers are only counted up to a limit: then there is no mark.
+-- stand in no order of numbers are only counted up to a limit: then there is no mark. Then the lowest
+-- of priority 0 that is not in flight ($4), if anyone wants to know ($5), and whether nothing else waits there.
 SELECT pg_current_snapshot()::text, "#p", least(
     (SELECT m.{seq} FROM {outbox} AS m
       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
@@ -113,7 +117,13 @@ SELECT pg_current_snapshot()::text, "#p", least(
        WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} < 0 AND m.{seq} >= "#low" LIMIT 1000) AS x),
     (SELECT CASE WHEN count(*) < 1000 THEN min(s) ELSE 0 END FROM (
       SELECT m.{seq} AS s FROM {outbox} AS m
-       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1) LIMIT 1000) AS x))
+       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1) LIMIT 1000) AS x)),
+    CASE WHEN $5::bigint = 1 THEN (SELECT m.{seq} FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
+        AND m.{seq} NOT IN (SELECT unnest($4::bigint[]))
+      ORDER BY m.{seq} LIMIT 1) END,
+    (NOT EXISTS (SELECT 1 FROM {outbox} AS m
+       WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1)))::int
   FROM unnest($2::bigint[], $3::bigint[]) AS u ("#p", "#low")
 
 -- name: claim

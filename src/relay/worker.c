@@ -46,6 +46,7 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 	worker->conf = *conf;
 	worker->owner = conf->id;
 	worker->hungry = true;
+	worker->generation = 1;
 	worker->retry_due_us = INT64_MAX;
 	worker->policy = (struct ob_policy){
 		.retry = { relay->retry.base_delay_ms, relay->retry.max_backoff_ms,

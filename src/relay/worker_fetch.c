@@ -80,6 +80,7 @@ static int read_rows(struct ob_relay_worker *worker, struct ob_batch *batch, uin
 		.partitions = worker->fetch_parts,
 		.partition_count = partitions,
 		.epochs = worker->fetch_epochs,
+		.generation = worker->generation + worker->flight.forgotten,
 		.limit = limit,
 		.max_bytes = (size_t)worker->conf.relay->batch_bytes,
 		.ordering = worker->flight.conf.ordering,
@@ -129,6 +130,8 @@ static void plan_next(struct ob_relay_worker *worker, const struct ob_batch *bat
 
 	if (batch->count > 0)
 		ob_backoff_reset(&worker->idle_backoff);
+	if (accepted < batch->count)
+		worker->generation++;
 	worker->hungry = accepted > 0 && full;
 	worker->idle_until_us = now + ob_backoff_next_ms(&worker->idle_backoff) * 1000;
 	worker->forgotten = worker->flight.forgotten;
@@ -164,6 +167,7 @@ bool ob_worker_fetch(struct ob_relay_worker *worker)
 	if (r < 0) {
 		ob_batch_reset(&batch->batch);
 		(void)ob_flight_fetch_end(&worker->flight, batch);
+		worker->generation++;
 		worker->hungry = true;
 		ob_worker_store_failed(worker, "fetching", &err);
 		return true;

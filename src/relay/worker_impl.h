@@ -57,6 +57,7 @@ struct ob_relay_worker {
 	/* store */
 	int64_t store_retry_us; /* 0: it is well */
 	struct ob_backoff store_backoff, idle_backoff;
+	uint64_t generation;   /* of fetches, with what the flight has forgotten */
 	bool hungry;           /* there may be work */
 	int64_t idle_until_us; /* look again then in any case */
 	int64_t retry_due_us;  /* the next retry that we know of */

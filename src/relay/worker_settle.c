@@ -109,8 +109,10 @@ static void let_go(struct ob_relay_worker *worker, bool any_lost)
 				worker->retry_due_us = due;
 		}
 		/* Whatever was not plainly published may have set other rows free. */
-		if (outcome->kind != OB_OUTCOME_PUBLISHED || outcome->message->attempts > 0)
+		if (outcome->kind != OB_OUTCOME_PUBLISHED || outcome->message->attempts > 0) {
 			worker->hungry = true;
+			worker->generation++;
+		}
 		ob_flight_settled(&worker->flight, entry);
 	}
 }
@@ -142,6 +144,7 @@ static void take_in(struct ob_relay_worker *worker, const struct ob_settled *set
 	worker->data.settles++;
 	worker->data.lost += settled->lost;
 	worker->data.vanished += settled->vanished;
+	worker->generation += settled->lost + settled->vanished > 0;
 	worker->data.last_settle_us = ob_worker_now(worker) - began_us;
 	worker->data.settle_us += (uint64_t)worker->data.last_settle_us;
 	let_go(worker, settled->lost > 0);

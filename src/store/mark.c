@@ -5,6 +5,8 @@
 /* Reading from the bottom may take this part of the time, if it is slow. */
 enum { BOTTOM_SHARE = 20 };
 
+enum { CLOSED_US = 1000000 };
+
 /* A deliberate bug for the simulator's checker to see; the number is among those of
  * relay/mutants.h. */
 #ifndef OB_MUTANT
@@ -66,8 +68,20 @@ static int64_t young_bound(const struct ob_marks *marks, int64_t now_us)
 	return bound;
 }
 
+/* Not past numbers that nobody has looked at: rows of late commits would be passed over. */
+static int64_t ahead_of(const struct ob_marks *marks, const struct ob_fetch *fetch, uint32_t p,
+			int64_t bound, int64_t now_us)
+{
+	int64_t ahead = marks->parts[p].ahead;
+	bool good = fetch->generation > 0 && marks->parts[p].generation == fetch->generation &&
+		    now_us >= marks->parts[p].closed_us && ahead <= bound &&
+		    ahead <= marks->number + 1;
+
+	return good ? ahead : OB_MARK_NONE;
+}
+
 void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us,
-		    int64_t *lows)
+		    int64_t *lows, int64_t *aheads)
 {
 	int64_t bound;
 
@@ -83,8 +97,11 @@ void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_
 			     marks->parts[p].epoch == fetch->epochs[i];
 
 		lows[i] = known ? min_i64(marks->parts[p].low, bound) : OB_MARK_NONE;
+		aheads[i] = known ? ahead_of(marks, fetch, p, bound, now_us) : OB_MARK_NONE;
 		if (lows[i] > marks->highest)
 			marks->highest = lows[i];
+		if (aheads[i] > marks->highest)
+			marks->highest = aheads[i];
 	}
 }
 
@@ -113,7 +130,9 @@ void ob_marks_end(struct ob_marks *marks, uint32_t rows, int64_t now_us)
 		marks->bottom_us =
 			now_us + (wait > marks->pace.bottom_us ? wait : marks->pace.bottom_us);
 	marks->rows += rows;
-	if (marks->pace.look_rows > 0 && marks->rows >= marks->pace.look_rows)
+	/* Reading from the bottom says nothing about what is ahead. */
+	if (marks->from_bottom ||
+	    (marks->pace.look_rows > 0 && marks->rows >= marks->pace.look_rows))
 		marks->look_us = 0;
 }
 
@@ -180,4 +199,17 @@ void ob_marks_set(struct ob_marks *marks, uint32_t partition, uint64_t epoch, in
 	marks->parts[partition].look = marks->look;
 	marks->parts[partition].epoch = epoch;
 	marks->parts[partition].low = lowest > marks->number ? marks->number + 1 : lowest;
+	marks->parts[partition].ahead = OB_MARK_NONE;
+}
+
+void ob_marks_set_ahead(struct ob_marks *marks, uint32_t partition, uint64_t generation,
+			int64_t seq)
+{
+	marks->parts[partition].generation = generation;
+	marks->parts[partition].ahead = seq;
+}
+
+void ob_marks_close(struct ob_marks *marks, uint32_t partition, int64_t now_us)
+{
+	marks->parts[partition].closed_us = now_us + CLOSED_US;
 }

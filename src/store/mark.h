@@ -17,6 +17,10 @@
  * shows that one of them has ended, what was read by it is thrown away and read again from
  * that writer's first number. So an open transaction delays nothing and costs nothing.
  *
+ * A partition in which nothing waits but pending rows (no failed, parked or held ones) can be read
+ * on from where the last fetch ended, past what is in flight: from `ahead`. That is good only as
+ * long as everything which was returned is in flight or published: one generation of fetches.
+ *
  * What comes back from the dead by an operator's hand, out of order anyway, is found when
  * everything is read from the bottom, from time to time.
  *
@@ -64,6 +68,9 @@ struct ob_marks {
 		uint64_t look; /* that made it; an older one knew other writers */
 		uint64_t epoch;
 		int64_t low;
+		uint64_t generation; /* of ahead */
+		int64_t ahead;       /* OB_MARK_NONE: unknown */
+		int64_t closed_us;   /* ahead is not used before */
 	} parts[OB_PARTITIONS_MAX];
 };
 
@@ -79,10 +86,12 @@ struct ob_snapshot {
 void ob_marks_init(struct ob_marks *marks, const struct ob_mark_pace *pace);
 /*
  * A fetch begins: fills lows[i] with the mark of fetch->partitions[i]; OB_MARK_NONE without epochs.
+ * aheads[i], unless it is OB_MARK_NONE: of pending rows of priority 0 only those from there on are
+ * of interest, and none of them is in flight.
  * May be called again for the same fetch, after ob_marks_complete() has said no.
  */
 void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us,
-		    int64_t *lows);
+		    int64_t *lows, int64_t *aheads);
 /* Were the marks good for what was read in this snapshot? If not, read again. */
 bool ob_marks_complete(struct ob_marks *marks, const struct ob_snapshot *snapshot);
 /* The fetch is over, and was complete, with so many rows. */
@@ -103,5 +112,13 @@ bool ob_marks_looked(struct ob_marks *marks, const uint64_t *writers, size_t cou
 void ob_marks_look_failed(struct ob_marks *marks, int64_t now_us);
 /* Behind it, for each partition: its lowest unfinished row, INT64_MAX: there is none. */
 void ob_marks_set(struct ob_marks *marks, uint32_t partition, uint64_t epoch, int64_t lowest);
+/*
+ * Behind that, and behind a fetch that began ahead: the lowest pending row of priority 0 that was
+ * not returned, or what is above all that were.
+ */
+void ob_marks_set_ahead(struct ob_marks *marks, uint32_t partition, uint64_t generation,
+			int64_t seq);
+/* What is there is not due: read it in the other way for a while. */
+void ob_marks_close(struct ob_marks *marks, uint32_t partition, int64_t now_us);
 
 #endif

@@ -106,8 +106,26 @@ static void slots_of(const struct ob_fetch *fetch, uint16_t slots[OB_PARTITIONS_
 	}
 }
 
-static int collect(struct ob_store *store, const struct ob_fetch *fetch, const int64_t *lows,
-		   struct candidates *found, struct ob_err *err)
+/* Where each partition begins. */
+struct places {
+	int64_t *lows, *aheads;
+};
+
+static bool is_usual(const struct mem_row *row)
+{
+	return row->m.state == OB_STATE_PENDING && row->m.priority == 0;
+}
+
+/* A row below the mark is not seen, as if an index had been entered behind it. */
+static bool is_below(const struct mem_row *row, const struct places *places, size_t lane)
+{
+	return row->m.state == OB_STATE_PENDING &&
+	       (row->m.seq < places->lows[lane] ||
+		(is_usual(row) && row->m.seq < places->aheads[lane]));
+}
+
+static int collect(struct ob_store *store, const struct ob_fetch *fetch,
+		   const struct places *places, struct candidates *found, struct ob_err *err)
 {
 	const struct ob_memdb *db = mem_of(store)->db;
 	struct held held = { 0 };
@@ -123,10 +141,8 @@ static int collect(struct ob_store *store, const struct ob_fetch *fetch, const i
 		    !ob_str_eq(row->m.target, target) || mem_claim_valid(row, now) ||
 		    is_excluded(fetch, row))
 			continue;
-		/* A row below the mark is not seen, as if an index had been entered behind it. */
-		if (row->m.state == OB_STATE_PENDING &&
-		    (row->m.seq < lows[slots[row->m.partition]] ||
-		     is_held(&held, row, fetch->ordering)))
+		if (is_below(row, places, slots[row->m.partition]) ||
+		    (row->m.state == OB_STATE_PENDING && is_held(&held, row, fetch->ordering)))
 			continue;
 		candidates_add(found, row, slots[row->m.partition]);
 	}
@@ -160,7 +176,61 @@ static int64_t lowest_of(const struct ob_memdb *db, const struct ob_fetch *fetch
 	return INT64_MAX;
 }
 
-static void look(struct mem_store *mem, const struct ob_fetch *fetch, const int64_t *lows)
+static bool was_returned(const struct ob_batch *batch, int64_t seq)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		if (batch->messages[i].seq == seq)
+			return true;
+	}
+	return false;
+}
+
+/* Pending rows of priority 0 of a lane: the lowest that was never returned, or what is above all.
+ */
+static int64_t left_of(const struct ob_memdb *db, const struct ob_fetch *fetch, size_t lane,
+		       int64_t from, const struct ob_batch *batch)
+{
+	int64_t above = from;
+
+	for (const struct mem_row *row = TAILQ_FIRST(&db->live); row;
+	     row = TAILQ_NEXT(row, live_link)) {
+		if (row->m.partition != fetch->partitions[lane] || !is_usual(row) ||
+		    row->m.seq < from || !ob_str_eq(row->m.target, ob_str(fetch->target)))
+			continue;
+		if (!is_excluded(fetch, row) && !was_returned(batch, row->m.seq))
+			return row->m.seq;
+		above = row->m.seq + 1;
+	}
+	return above;
+}
+
+/* Nothing of the partition waits for anything but its turn. */
+static bool is_clear(const struct ob_memdb *db, const struct ob_fetch *fetch, size_t lane)
+{
+	for (const struct mem_row *row = TAILQ_FIRST(&db->live); row;
+	     row = TAILQ_NEXT(row, live_link)) {
+		if (row->m.partition == fetch->partitions[lane] &&
+		    (row->m.state == OB_STATE_FAILED || row->m.state == OB_STATE_PARKED ||
+		     row->m.state == OB_STATE_DEAD_HOLD) &&
+		    ob_str_eq(row->m.target, ob_str(fetch->target)))
+			return false;
+	}
+	return true;
+}
+
+/* Read on from here the next time. */
+static void go_ahead(struct mem_store *mem, const struct ob_fetch *fetch,
+		     const struct places *places, const struct ob_batch *batch)
+{
+	for (size_t i = 0; i < fetch->partition_count; i++) {
+		if (fetch->partitions[i] < OB_PARTITIONS_MAX && places->aheads[i] > OB_MARK_NONE)
+			ob_marks_set_ahead(&mem->marks, fetch->partitions[i], fetch->generation,
+					   left_of(mem->db, fetch, i, places->aheads[i], batch));
+	}
+}
+
+static void look(struct mem_store *mem, const struct ob_fetch *fetch, const int64_t *lows,
+		 const struct ob_batch *batch)
 {
 	const struct ob_memdb *db = mem->db;
 	int64_t now = ob_clock_boot_us(mem->base.clock);
@@ -171,20 +241,28 @@ static void look(struct mem_store *mem, const struct ob_fetch *fetch, const int6
 	    !ob_marks_looked(&mem->marks, snapshot.open, snapshot.count, db->last_seq, now))
 		return;
 	for (size_t i = 0; i < fetch->partition_count; i++) {
-		if (fetch->partitions[i] < OB_PARTITIONS_MAX)
-			ob_marks_set(&mem->marks, fetch->partitions[i], fetch->epochs[i],
-				     lowest_of(db, fetch, i, lows[i]));
+		uint32_t partition = fetch->partitions[i];
+
+		if (partition >= OB_PARTITIONS_MAX)
+			continue;
+		ob_marks_set(&mem->marks, partition, fetch->epochs[i],
+			     lowest_of(db, fetch, i, lows[i]));
+		if (is_clear(db, fetch, i))
+			ob_marks_set_ahead(&mem->marks, partition, fetch->generation,
+					   left_of(db, fetch, i, lows[i], batch));
 	}
 }
 
 /* Where each partition begins, so that nothing is missed. */
-static void find_lows(struct mem_store *mem, const struct ob_fetch *fetch, int64_t *lows)
+static void find_places(struct mem_store *mem, const struct ob_fetch *fetch,
+			const struct places *places)
 {
 	struct ob_snapshot snapshot;
 
 	take_snapshot(mem->db, &snapshot);
 	do
-		ob_marks_begin(&mem->marks, fetch, ob_clock_boot_us(mem->base.clock), lows);
+		ob_marks_begin(&mem->marks, fetch, ob_clock_boot_us(mem->base.clock), places->lows,
+			       places->aheads);
 	while (!ob_marks_complete(&mem->marks, &snapshot));
 }
 
@@ -197,11 +275,14 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 	int r = mem_enter(store, &db, err);
 	if (r < 0)
 		return r;
-	int64_t *lows = mem_scratch(store, fetch->partition_count, sizeof(*lows));
-	if (!lows)
+	const struct places places = {
+		mem_scratch(store, fetch->partition_count, sizeof(int64_t)),
+		mem_scratch(store, fetch->partition_count, sizeof(int64_t)),
+	};
+	if (!places.lows || !places.aheads)
 		return mem_oom(err);
-	find_lows(mem_of(store), fetch, lows);
-	r = collect(store, fetch, lows, &found, err);
+	find_places(mem_of(store), fetch, &places);
+	r = collect(store, fetch, &places, &found, err);
 #if MEM_STALE_FENCE
 	for (size_t i = 0; r >= 0 && i < db->lease_count && i < 64; i++)
 		mem_of(store)->stale[i] = db->leases[i];
@@ -220,7 +301,8 @@ int mem_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_ba
 			return mem_oom(err);
 		}
 	}
-	look(mem_of(store), fetch, lows);
+	go_ahead(mem_of(store), fetch, &places, batch);
+	look(mem_of(store), fetch, places.lows, batch);
 	ob_marks_end(&mem_of(store)->marks, batch->count, ob_clock_boot_us(store->clock));
 	return 0;
 }

@@ -208,9 +208,9 @@ void pg_freed_done(struct pg_freed *freed);
 
 /* ---- marks: postgres_mark.c ------------------------------------------ */
 
-/* Look where the fetches behind this one, which began at `lows`, may begin. */
+/* Look where the fetches behind this one, which began at `lows` and returned `batch`, may begin. */
 int pg_find_marks(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
-		  struct ob_err *err);
+		  const struct ob_batch *batch, struct ob_err *err);
 /* "10:20:10,14,15" as PostgreSQL writes it. */
 void pg_read_snapshot(struct ob_str text, struct ob_snapshot *ret);
 
@@ -239,6 +239,7 @@ enum pg_col {
 	PG_COL_PARTITION,
 
 	PG_COL_LARGE = PG_COL_PARTITION + 1,
+	PG_COL_DUE, /* of `fetch` alone */
 
 	PG_COL_PARTITION_KEY = PG_COL_PARTITION + 1,
 	PG_COL_SNAPSHOT,

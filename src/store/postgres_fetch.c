@@ -13,7 +13,9 @@ enum { RESULT_MOST, RESULT_REST, RESULT_SNAPSHOT };
 struct fetching {
 	struct pg_store *s;
 	const struct ob_fetch *fetch;
-	int64_t *lows;                     /* where each lane begins */
+	int64_t *lows, *aheads;            /* where each lane begins */
+	int64_t *left;                     /* the first row of a lane that is not returned */
+	uint32_t *read;                    /* rows that were read of each lane */
 	uint32_t *parts;                   /* how many are asked of each lane */
 	uint32_t lanes[OB_PARTITIONS_MAX]; /* of the partitions */
 	PGresult *found[2], *large;        /* of the last read */
@@ -46,59 +48,87 @@ static void plan_parts(struct fetching *f)
 	}
 }
 
-static int add_statements(struct fetching *f, const struct pg_params *p, struct ob_err *err)
+/* The parameters of `most` are those of `rest` with other places, and one more. */
+static int add_statements(struct fetching *f, const struct pg_params *most,
+			  const struct pg_params *rest, struct ob_err *err)
 {
-	int r = pg_add(f->s, PG_fetch, p, err);
+	int r = pg_add(f->s, PG_fetch, most, err);
 
 	if (r == 0)
-		r = pg_add(f->s, PG_fetch_rest, p, err);
+		r = pg_add(f->s, PG_fetch_rest, rest, err);
 	/* Without writers to watch it would say nothing. */
 	if (r == 0 && f->s->marks.writer_count > 0)
 		r = pg_add(f->s, PG_snapshot, NULL, err);
 	return r;
 }
 
-static int send_fetch(struct fetching *f, struct ob_err *err)
+/* The arrays of both statements. */
+struct sent {
+	struct ob_pgarray lanes, lows, from, parts, as_is, exclude;
+};
+
+static void list_lanes(struct fetching *f, struct sent *to)
 {
 	const struct ob_fetch *fetch = f->fetch;
-	struct ob_pgarray lanes = { 0 }, lows = { 0 }, parts = { 0 }, exclude = { 0 };
 	bool seen[OB_PARTITIONS_MAX] = { false };
-	struct pg_params p = { 0 };
 
-	ob_pgarray_begin(&lanes, OB_PG_INT8);
-	ob_pgarray_begin(&lows, OB_PG_INT8);
-	ob_pgarray_begin(&parts, OB_PG_INT8);
+	ob_pgarray_begin(&to->lanes, OB_PG_INT8);
+	ob_pgarray_begin(&to->lows, OB_PG_INT8);
+	ob_pgarray_begin(&to->from, OB_PG_INT8);
+	ob_pgarray_begin(&to->parts, OB_PG_INT8);
+	ob_pgarray_begin(&to->as_is, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		uint32_t partition = fetch->partitions[i];
+		bool ahead = f->aheads[i] > OB_MARK_NONE;
 
 		/* Out of range holds nothing, and what is named twice is served once. */
 		if (partition >= OB_PARTITIONS_MAX || seen[partition])
 			continue;
 		seen[partition] = true;
 		f->lanes[partition] = (uint32_t)i;
-		ob_pgarray_int(&lanes, (int64_t)partition);
-		ob_pgarray_int(&lows, f->lows[i]);
-		ob_pgarray_int(&parts, f->parts[i]);
+		ob_pgarray_int(&to->lanes, (int64_t)partition);
+		ob_pgarray_int(&to->lows, f->lows[i]);
+		ob_pgarray_int(&to->from, ahead ? f->aheads[i] : f->lows[i]);
+		ob_pgarray_int(&to->parts, f->parts[i]);
+		ob_pgarray_int(&to->as_is, ahead);
 	}
-	ob_pgarray_begin(&exclude, OB_PG_INT8);
+	ob_pgarray_begin(&to->exclude, OB_PG_INT8);
 	for (size_t i = 0; i < fetch->exclude_count; i++)
-		ob_pgarray_int(&exclude, fetch->exclude[i]);
-	pg_text(&p, fetch->target);
-	pg_array(&p, &lanes);
-	pg_array(&p, &lows);
-	pg_array(&p, &parts);
-	pg_array(&p, &exclude);
-	pg_int(&p, fetch->ordering);
+		ob_pgarray_int(&to->exclude, fetch->exclude[i]);
+}
+
+static void fill(struct pg_params *p, const struct ob_fetch *fetch, struct sent *to,
+		 struct ob_pgarray *places)
+{
+	pg_text(p, fetch->target);
+	pg_array(p, &to->lanes);
+	pg_array(p, places);
+	pg_array(p, &to->parts);
+	pg_array(p, &to->exclude);
+	pg_int(p, fetch->ordering);
 	/* All that are not large fit together. */
-	pg_int(&p, fetch->max_bytes < INT64_MAX ? (int64_t)(fetch->max_bytes / fetch->limit)
-						: INT64_MAX);
+	pg_int(p, fetch->max_bytes < INT64_MAX ? (int64_t)(fetch->max_bytes / fetch->limit)
+					       : INT64_MAX);
+}
+
+static int send_fetch(struct fetching *f, struct ob_err *err)
+{
+	struct pg_params most = { 0 }, rest = { 0 };
+	struct sent to = { 0 };
+
+	list_lanes(f, &to);
+	fill(&most, f->fetch, &to, &to.from);
+	fill(&rest, f->fetch, &to, &to.lows);
+	pg_array(&most, &to.as_is);
 	int r = pg_begin_snapshot(f->s, err);
 	if (r == 0)
-		r = pg_finish(f->s, add_statements(f, &p, err), err);
-	ob_pgarray_done(&lanes);
-	ob_pgarray_done(&lows);
-	ob_pgarray_done(&parts);
-	ob_pgarray_done(&exclude);
+		r = pg_finish(f->s, add_statements(f, &most, &rest, err), err);
+	ob_pgarray_done(&to.lanes);
+	ob_pgarray_done(&to.lows);
+	ob_pgarray_done(&to.from);
+	ob_pgarray_done(&to.parts);
+	ob_pgarray_done(&to.as_is);
+	ob_pgarray_done(&to.exclude);
 	return r;
 }
 
@@ -144,6 +174,54 @@ static void share(struct fetching *f)
 	ob_candidates_share(f->fetch, f->list, f->count, f->shares);
 }
 
+static bool is_in_flight(const struct ob_fetch *fetch, int64_t seq)
+{
+	size_t low = 0, high = fetch->exclude_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (fetch->exclude[middle] == seq)
+			return true;
+		if (fetch->exclude[middle] < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+static void leave(struct fetching *f, uint32_t lane, int64_t seq)
+{
+	if (seq < f->left[lane])
+		f->left[lane] = seq;
+}
+
+/* Of a lane that is read as it is: may this row be returned? */
+static bool is_due(struct fetching *f, const struct ob_candidate *found)
+{
+	uint32_t lane = found->lane;
+
+	if (found->at >= PQntuples(f->found[RESULT_MOST]) || f->aheads[lane] == OB_MARK_NONE)
+		return true;
+	if (is_in_flight(f->fetch, found->seq))
+		return false;
+	if (pg_get_int(f->found[RESULT_MOST], found->at, PG_COL_DUE) == 1)
+		return true;
+	leave(f, lane, found->seq);
+	ob_marks_close(&f->s->marks, f->fetch->partitions[lane],
+		       ob_clock_boot_us(&ob_clock_system));
+	return false;
+}
+
+static void begin_list(struct fetching *f)
+{
+	f->count = 0;
+	memset(f->read, 0, f->fetch->partition_count * sizeof(*f->read));
+	for (size_t i = 0; i < f->fetch->partition_count; i++)
+		f->left[i] = INT64_MAX;
+}
+
 /* The rows that were found, in the order of sending. */
 static int list_rows(struct fetching *f, struct ob_arena *arena, struct ob_err *err)
 {
@@ -152,9 +230,14 @@ static int list_rows(struct fetching *f, struct ob_arena *arena, struct ob_err *
 	f->list = ob_arena_alloc(arena, (size_t)rows * sizeof(*f->list));
 	if (!f->list)
 		return pg_oom("fetching", err);
-	f->count = (size_t)rows;
-	for (int at = 0; at < rows; at++)
-		f->list[at] = candidate_of(f, at);
+	begin_list(f);
+	for (int at = 0; at < rows; at++) {
+		struct ob_candidate found = candidate_of(f, at);
+
+		f->read[found.lane]++;
+		if (is_due(f, &found))
+			f->list[f->count++] = found;
+	}
 	ob_candidates_sort(f->list, f->count);
 	share(f);
 	return 0;
@@ -162,7 +245,7 @@ static int list_rows(struct fetching *f, struct ob_arena *arena, struct ob_err *
 
 static bool is_full(const struct fetching *f, size_t lane)
 {
-	return f->shares[lane].count >= f->parts[lane];
+	return f->read[lane] >= f->parts[lane];
 }
 
 /*
@@ -292,6 +375,26 @@ static int copy_row(struct fetching *f, const struct ob_candidate *at, struct ob
 	return r < 0 ? r : pg_add_message(batch, &m, err);
 }
 
+/* The lane was read from its `ahead` on: where does the next fetch go on? */
+static void go_ahead(struct fetching *f, uint32_t lane, size_t copied)
+{
+	int most = PQntuples(f->found[RESULT_MOST]);
+	int64_t above = f->aheads[lane];
+
+	if (above == OB_MARK_NONE)
+		return;
+	for (size_t k = 0; k < f->shares[lane].count; k++) {
+		const struct ob_candidate *at = f->list + f->shares[lane].first + k;
+
+		if (at->at < most && k >= copied)
+			leave(f, lane, at->seq);
+		if (at->at < most && at->seq >= above)
+			above = at->seq + 1;
+	}
+	ob_marks_set_ahead(&f->s->marks, f->fetch->partitions[lane], f->fetch->generation,
+			   f->left[lane] < above ? f->left[lane] : above);
+}
+
 /* One that is missing ends its lane: nothing overtakes it. */
 static int copy_rows(struct fetching *f, struct ob_batch *batch, struct ob_err *err)
 {
@@ -300,9 +403,12 @@ static int copy_rows(struct fetching *f, struct ob_batch *batch, struct ob_err *
 	for (size_t i = 0; i < f->fetch->partition_count && r == 0; i++) {
 		const struct ob_candidate *at = f->list + f->shares[i].first;
 		bool missing = false;
+		size_t k = 0;
 
-		for (size_t k = 0; k < f->shares[i].taken && r == 0 && !missing; k++, at++)
-			r = copy_row(f, at, batch, &missing, err);
+		for (; k < f->shares[i].taken && r == 0 && !missing; k += !missing)
+			r = copy_row(f, at + k, batch, &missing, err);
+		if (f->fetch->partitions[i] < OB_PARTITIONS_MAX)
+			go_ahead(f, (uint32_t)i, k);
 	}
 	return r;
 }
@@ -325,7 +431,8 @@ static int read_lanes(struct fetching *f, struct ob_batch *batch, bool last, boo
 	int r = pg_ready(f->s, err);
 	if (r < 0)
 		return r;
-	ob_marks_begin(&f->s->marks, f->fetch, ob_clock_boot_us(&ob_clock_system), f->lows);
+	ob_marks_begin(&f->s->marks, f->fetch, ob_clock_boot_us(&ob_clock_system), f->lows,
+		       f->aheads);
 	r = send_fetch(f, err);
 	if (r < 0)
 		return r;
@@ -354,7 +461,7 @@ static int fetch_work(struct fetching *f, struct ob_batch *batch, struct ob_err 
 		return r;
 	ob_marks_end(marks, batch->count, ob_clock_boot_us(&ob_clock_system));
 	if (ob_marks_look_due(marks, f->fetch, ob_clock_boot_us(&ob_clock_system)))
-		r = pg_find_marks(f->s, f->fetch, f->lows, err);
+		r = pg_find_marks(f->s, f->fetch, f->lows, batch, err);
 	return r;
 }
 
@@ -365,9 +472,12 @@ int pg_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_bat
 	struct fetching f = { .s = (struct pg_store *)store, .fetch = fetch };
 
 	f.lows = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.lows));
+	f.aheads = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.aheads));
+	f.left = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.left));
+	f.read = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.read));
 	f.parts = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.parts));
 	f.shares = ob_arena_alloc(&batch->arena, lanes * sizeof(*f.shares));
-	if (!f.lows || !f.parts || !f.shares) {
+	if (!f.lows || !f.aheads || !f.left || !f.read || !f.parts || !f.shares) {
 		ob_batch_reset(batch);
 		return pg_oom("fetching", err);
 	}

@@ -71,8 +71,21 @@ static int list_writers(const PGresult *result, const struct ob_snapshot *snapsh
 	return count;
 }
 
-static void take_in(struct pg_store *s, const struct ob_fetch *fetch)
+/* Above all that is in flight. */
+static int64_t above_flight(const struct ob_fetch *fetch, const struct ob_batch *batch)
 {
+	int64_t last = fetch->exclude_count > 0 ? fetch->exclude[fetch->exclude_count - 1] : 0;
+
+	for (uint32_t i = 0; i < batch->count; i++) {
+		if (batch->messages[i].seq > last)
+			last = batch->messages[i].seq;
+	}
+	return last + 1;
+}
+
+static void take_in(struct pg_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch)
+{
+	int64_t above = above_flight(fetch, batch);
 	const PGresult *number = s->results[0], *lowest = s->results[2];
 	int64_t now = ob_clock_boot_us(&ob_clock_system);
 	uint64_t writers[OB_MARK_WRITERS_MAX];
@@ -96,17 +109,26 @@ static void take_in(struct pg_store *s, const struct ob_fetch *fetch)
 
 		ob_marks_set(&s->marks, partition, epoch_of(fetch, partition),
 			     none ? INT64_MAX : pg_get_int(lowest, row, 2));
+		if (pg_get_int(lowest, row, 4) == 1)
+			ob_marks_set_ahead(
+				&s->marks, partition, fetch->generation,
+				PQgetisnull(lowest, row, 3) ? above : pg_get_int(lowest, row, 3));
 	}
 }
 
 static int send(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
-		struct ob_err *err)
+		const struct ob_batch *batch, struct ob_err *err)
 {
-	struct ob_pgarray partitions = { 0 }, from = { 0 };
+	struct ob_pgarray partitions = { 0 }, from = { 0 }, flight = { 0 };
 	struct pg_params p = { 0 };
 
 	ob_pgarray_begin(&partitions, OB_PG_INT8);
 	ob_pgarray_begin(&from, OB_PG_INT8);
+	ob_pgarray_begin(&flight, OB_PG_INT8);
+	for (size_t i = 0; i < fetch->exclude_count; i++)
+		ob_pgarray_int(&flight, fetch->exclude[i]);
+	for (uint32_t i = 0; i < batch->count; i++)
+		ob_pgarray_int(&flight, batch->messages[i].seq);
 	for (size_t i = 0; i < fetch->partition_count; i++) {
 		if (fetch->partitions[i] >= OB_PARTITIONS_MAX)
 			continue;
@@ -116,6 +138,8 @@ static int send(struct pg_store *s, const struct ob_fetch *fetch, const int64_t 
 	pg_text(&p, fetch->target);
 	pg_array(&p, &partitions);
 	pg_array(&p, &from);
+	pg_array(&p, &flight);
+	pg_int(&p, fetch->generation > 0);
 	/* The order of the three is what makes it safe, and that each has a snapshot of its own. */
 	int r = pg_add(s, PG_look_number, NULL, err);
 	if (r == 0)
@@ -124,19 +148,20 @@ static int send(struct pg_store *s, const struct ob_fetch *fetch, const int64_t 
 		r = pg_add(s, PG_look, &p, err);
 	ob_pgarray_done(&partitions);
 	ob_pgarray_done(&from);
+	ob_pgarray_done(&flight);
 	return r;
 }
 
 int pg_find_marks(struct pg_store *s, const struct ob_fetch *fetch, const int64_t *lows,
-		  struct ob_err *err)
+		  const struct ob_batch *batch, struct ob_err *err)
 {
 	int r = pg_begin_batch(s, true, err);
 
 	if (r < 0)
 		return r;
-	r = pg_finish(s, send(s, fetch, lows, err), err);
+	r = pg_finish(s, send(s, fetch, lows, batch, err), err);
 	if (r == 0)
-		take_in(s, fetch);
+		take_in(s, fetch, batch);
 	pg_clear(s);
 	return r;
 }

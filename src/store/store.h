@@ -126,6 +126,7 @@ struct ob_fetch {
 	const uint32_t *partitions; /* those whose lease we hold; served in this order */
 	size_t partition_count;     /* 0: nothing is fetched, never everything */
 	const uint64_t *epochs;     /* of their leases; NULL: nothing may be remembered */
+	uint64_t generation;        /* 0: none; see below */
 	const int64_t *exclude;     /* seq of the messages in flight, ascending */
 	size_t exclude_count;
 	uint32_t limit;   /* messages; 0: none */
@@ -136,7 +137,9 @@ struct ob_fetch {
 /*
  * With `epochs` a store may remember from one fetch to the next what it need not read again, as
  * long as an epoch stays the same: a message that an operator brought back from the dead
- * may then come some seconds later.
+ * may then come some seconds later. While `generation` stays the same too, every message that such
+ * fetches have returned is in `exclude` or was settled as published, and all outcomes were so; 0
+ * promises nothing.
  *
  * The messages that may be sent now, into `batch` (reset first; no work is
  * success with an empty batch). Writes nothing. From the given partitions

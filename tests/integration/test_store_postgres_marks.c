@@ -63,6 +63,13 @@ static int64_t rows_wanted(void)
 	return rows > 0 ? rows : 50000;
 }
 
+static int by_seq(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 /* OUTBOX_TEST_ROWS=1000000 for the size at which it matters. */
 OB_TEST(a_fetch_reads_no_more_than_it_returns)
 {
@@ -84,6 +91,57 @@ OB_TEST(a_fetch_reads_no_more_than_it_returns)
 	/* One more of each partition for the look at where the next may begin. */
 	ck_assert_int_le(index_reads(app) - read, 1000 + 2 * PARTITIONS);
 	ck_assert_int_eq(full_scans(app), scans);
+	PQfinish(app);
+}
+OB_TEST_END
+
+/* As a worker does it: what was returned is in flight, and not returned again. */
+OB_TEST(what_is_in_flight_is_not_read_for_every_fetch)
+{
+	enum { ROWS = 4000, LIMIT = 50 };
+	static const uint32_t partitions[PARTITIONS] = { 0, 1, 2, 3 };
+	static const uint64_t epochs[PARTITIONS] = { 1, 1, 1, 1 };
+	static int64_t flight[ROWS];
+	struct ob_fetch fetch = {
+		.target = "default",
+		.partitions = partitions,
+		.partition_count = PARTITIONS,
+		.epochs = epochs,
+		.generation = 1,
+		.exclude = flight,
+		.limit = LIMIT,
+		.max_bytes = 64 << 20,
+	};
+
+	fixture_new();
+	struct ob_store *store = store_new(PARTITIONS);
+	PGconn *app = app_open();
+
+	ob_store_free(store);
+	load(app, ROWS, 0);
+	exec(app, "ANALYZE outbox");
+	int64_t read = index_reads(app);
+
+	int64_t began = ob_clock_boot_us(&ob_clock_system);
+	store = store_open();
+	while (fetch.exclude_count < ROWS) {
+		ok(ob_store_fetch(store, &fetch, &batch, &err));
+		ck_assert_uint_gt(batch.count, 0);
+		for (uint32_t i = 0; i < batch.count; i++) {
+			for (size_t k = 0; k < fetch.exclude_count; k++)
+				ck_assert_int_ne(flight[k], batch.messages[i].seq);
+		}
+		for (uint32_t i = 0; i < batch.count; i++)
+			flight[fetch.exclude_count++] = batch.messages[i].seq;
+		qsort(flight, fetch.exclude_count, sizeof(flight[0]), by_seq);
+	}
+	ok(ob_store_fetch(store, &fetch, &batch, &err));
+	ck_assert_uint_eq(batch.count, 0);
+	ob_store_free(store);
+	/* Past everything each time it would be ROWS / LIMIT / 2 times as many. Some times in a
+	 * second all is read, whatever is known. */
+	int64_t seconds = (ob_clock_boot_us(&ob_clock_system) - began) / 1000000;
+	ck_assert_int_lt(index_reads(app) - read, (5 + 6 * seconds) * ROWS);
 	PQfinish(app);
 }
 OB_TEST_END
@@ -234,6 +292,6 @@ OB_TEST(what_an_operator_brings_back_is_found_below_the_mark)
 OB_TEST_END
 
 PG_SUITE("store_postgres_marks", a_fetch_reads_no_more_than_it_returns,
-	 the_dead_are_stepped_over_once, an_open_writer_does_not_hold_the_marks_for_long,
-	 a_late_commit_below_the_mark_comes_first,
+	 what_is_in_flight_is_not_read_for_every_fetch, the_dead_are_stepped_over_once,
+	 an_open_writer_does_not_hold_the_marks_for_long, a_late_commit_below_the_mark_comes_first,
 	 what_an_operator_brings_back_is_found_below_the_mark)
