@@ -81,18 +81,31 @@ static bool may_send(const struct ob_flight *flight, const struct ob_flight_key 
 	return flight->conf.pipelined || link_empty(&key->sent);
 }
 
+/* The first that is not ready; those that are stand before all others. */
+static struct ob_link *first_unready(struct ob_flight_key *key)
+{
+	struct ob_link *at = &key->queue;
+
+	while (at->prev != &key->queue && !entry_of_key(at->prev)->ready)
+		at = at->prev;
+	return at;
+}
+
 static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 {
+	bool many = flight->conf.pipelined || OB_IS_MUTANT(TWO_UNCONFIRMED);
+
 	if (link_empty(&key->queue) || !may_send(flight, key))
 		return;
-	for (struct ob_link *at = key->queue.next; at != &key->queue; at = at->next) {
+	if (!many && entry_of_key(key->queue.next)->ready)
+		return;
+	for (struct ob_link *at = many ? first_unready(key) : key->queue.next; at != &key->queue;
+	     at = at->next) {
 		struct ob_entry *entry = entry_of_key(at);
 
-		if (!entry->ready) {
-			entry->ready = true;
-			link_append(&flight->ready, &entry->by_state);
-		}
-		if (!flight->conf.pipelined && !OB_IS_MUTANT(TWO_UNCONFIRMED))
+		entry->ready = true;
+		link_append(&flight->ready, &entry->by_state);
+		if (!many)
 			break;
 	}
 }
