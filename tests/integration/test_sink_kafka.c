@@ -2,43 +2,15 @@
 /* The Kafka sink: what is refused, what goes wrong, and the order that holds meanwhile. */
 #include "kafka_mock.h"
 #include "sink/kafka.h"
-#include "sink_harness.h"
-#include "suite.h"
-
-#include <stdarg.h>
-#include <stdlib.h>
-
-enum { ROW_MAX = 600 };
+#include "sink_rows.h"
 
 static struct kafka_mock mock;
+static struct row row;
 
-/* Messages numbered from 0. */
-static struct row {
-	struct parcel parcels[ROW_MAX];
-	char bodies[ROW_MAX][12];
-	struct ob_ack acks[ROW_MAX]; /* by number */
-	size_t count, got;
-} row;
+#define make_sink(...) row_make_sink(&ob_sink_kafka, "brokers", __VA_ARGS__)
 
-/* A sink with further options: name, value, ..., NULL; not opened. */
-static struct ob_sink *make_sink(const char *brokers, ...)
-{
-	struct ob_opt_value options[8] = { { "brokers", brokers } };
-	struct ob_sink *sink = NULL;
-	struct ob_err err = OB_ERR_INIT;
-	size_t count = 1;
-	va_list ap;
-
-	va_start(ap, brokers);
-	for (const char *name; (name = va_arg(ap, const char *)); count++)
-		options[count] = (struct ob_opt_value){ name, va_arg(ap, const char *) };
-	va_end(ap);
-	if (ob_sink_new(&ob_sink_kafka, options, count, &ob_clock_system, &sink, &err) < 0)
-		ck_abort_msg("%s", err.msg);
-	return sink;
-}
-
-static void must_open(struct ob_sink *sink)
+/* A cluster that was away a moment ago may need several tries. */
+static void open_again(struct ob_sink *sink)
 {
 	struct ob_err err = OB_ERR_INIT;
 
@@ -50,7 +22,7 @@ static struct ob_sink *start(const char *name, const char *value)
 {
 	kafka_mock_start(&mock);
 	struct ob_sink *sink = make_sink(mock.brokers, name, value, NULL);
-	must_open(sink);
+	open_again(sink);
 	return sink;
 }
 
@@ -58,56 +30,6 @@ static void stop(struct ob_sink *sink)
 {
 	ob_sink_free(sink);
 	kafka_mock_end(&mock);
-}
-
-static void row_init(size_t count, const char *key, const char *topic)
-{
-	row = (struct row){ .count = count };
-	for (size_t i = 0; i < count; i++) {
-		(void)snprintf(row.bodies[i], sizeof(row.bodies[i]), "%zu", i);
-		parcel_init(&row.parcels[i], i, ob_str(key), ob_str(row.bodies[i]));
-		row.parcels[i].delivery.destination = ob_str(topic);
-	}
-}
-
-static void row_send(struct ob_sink *sink)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	for (size_t i = 0; i < row.count; i++) {
-		int r = ob_sink_send(sink, &row.parcels[i].delivery, &err);
-		ck_assert_msg(r == 0, "%d %s", r, err.msg);
-	}
-}
-
-/* Until `count` outcomes in all are there. */
-static void row_wait(struct ob_sink *sink, size_t count)
-{
-	struct ob_err err = OB_ERR_INIT;
-	struct ob_ack acks[16];
-
-	while (row.got < count) {
-		int n = ob_sink_poll(sink, 40000, acks, 16, &err);
-
-		ck_assert_msg(n > 0, "no outcome in 40 s");
-		for (int i = 0; i < n; i++, row.got++)
-			row.acks[acks[i].tag] = acks[i];
-	}
-}
-
-static void row_deliver(struct ob_sink *sink)
-{
-	row_send(sink);
-	row_wait(sink, row.count);
-}
-
-static size_t row_count(enum ob_err_kind kind)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < row.count; i++)
-		n += row.acks[i].err.kind == kind;
-	return n;
 }
 
 /* The numbers in all topics, joined: "0 1 2". In memory that the next call reuses. */
@@ -143,15 +65,15 @@ OB_TEST(a_record_says_what_the_message_is)
 	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
 	struct kafka_record *r;
 
-	row_init(1, "order:1042", "orders");
+	row_init(&row, 1, "order:1042", "orders");
 	row.parcels[0].message.sequence_number = 7;
 	row.parcels[0].message.correlation_id = OB_STR("c");
 	row.parcels[0].message.causation_id = OB_STR("d");
 	row.parcels[0].delivery.headers = headers;
 	row.parcels[0].delivery.header_count = 2;
 	row.parcels[0].delivery.content_type = OB_STR("application/json");
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 1);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 1);
 	ck_assert_uint_eq(kafka_mock_read(&mock, &arena, &r), 1);
 	ck_assert(ob_str_eq(r->topic, OB_STR("orders")));
 	ck_assert(ob_str_eq(r->key, OB_STR("order:1042")));
@@ -198,7 +120,7 @@ OB_TEST(a_destination_that_is_no_topic_is_refused)
 	struct ob_err err = OB_ERR_INIT;
 	char name[251];
 
-	row_init(1, "k", "");
+	row_init(&row, 1, "k", "");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		row.parcels[0].delivery.destination = bad[i].name;
 		ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
@@ -210,8 +132,8 @@ OB_TEST(a_destination_that_is_no_topic_is_refused)
 	ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_REJECT);
 	row.parcels[0].delivery.destination = (struct ob_str){ name, 249 };
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 1);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 1);
 	stop(sink);
 }
 OB_TEST_END
@@ -224,13 +146,13 @@ OB_TEST(the_largest_message_goes_and_the_next_byte_is_refused)
 	size_t n = sizeof(body);
 
 	memset(body, 'x', sizeof(body));
-	row_init(1, "k", "orders");
+	row_init(&row, 1, "k", "orders");
 	do {
 		row.parcels[0].delivery.body = (struct ob_str){ body, n };
 	} while (ob_sink_send(sink, &row.parcels[0].delivery, &err) < 0 && n-- > 0);
 	ck_assert_int_eq(err.kind, OB_ERR_REJECT);
 	ck_assert_uint_gt(n, 9000);
-	row_wait(sink, 1);
+	row_wait(sink, &row);
 	ck_assert_msg(row.acks[0].err.kind == OB_ERR_NONE, "%s", row.acks[0].err.msg);
 	stop(sink);
 }
@@ -245,16 +167,16 @@ OB_TEST(nothing_behind_a_refused_message_is_stored)
 
 	for (int i = 0; i < 12; i++) {
 		kafka_mock_skip(&mock);
-		row_init(200, "k", "orders");
+		row_init(&row, 200, "k", "orders");
 		kafka_mock_tell(&mock, "rtt %d", i % 2);
 		refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
-		row_deliver(sink);
+		row_deliver(sink, &row);
 		ck_assert_str_eq(log_text(), "");
-		ck_assert_msg(row_count(OB_ERR_RETRY) == 200, "%s", row.acks[0].err.msg);
+		ck_assert_msg(row_count(&row, OB_ERR_RETRY) == 200, "%s", row.acks[0].err.msg);
 	}
-	row_init(20, "k", "orders");
-	row_deliver(sink); /* the key is usable again, through another producer */
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 20);
+	row_init(&row, 20, "k", "orders");
+	row_deliver(sink, &row); /* the key is usable again, through another producer */
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 20);
 	ck_assert_str_eq(log_text(), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
 	stop(sink);
 }
@@ -265,13 +187,13 @@ OB_TEST(other_keys_go_on_when_one_is_refused)
 	struct ob_sink *sink = start("properties", "batch.num.messages=10");
 
 	kafka_mock_tell(&mock, "topic orders 1");
-	row_init(500, "k", "orders");
+	row_init(&row, 500, "k", "orders");
 	for (size_t i = 250; i < 500; i++)
 		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
 	refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 250);
-	ck_assert_msg(row_count(OB_ERR_NONE) == 250, "%s", row.acks[499].err.msg);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 250);
+	ck_assert_msg(row_count(&row, OB_ERR_NONE) == 250, "%s", row.acks[499].err.msg);
 	ck_assert_uint_eq(strncmp(log_text(), "250 251 252 ", 12), 0);
 	stop(sink);
 }
@@ -282,16 +204,17 @@ OB_TEST(one_message_that_is_too_large_for_the_topic_is_found_among_many)
 	struct ob_sink *sink = start("properties", "batch.num.messages=64\nlinger.ms=1000");
 
 	kafka_mock_tell(&mock, "topic orders 1");
-	row_init(320, "k", "orders");
+	row_init(&row, 320, "k", "orders");
 	/* the first batch of 64, then one of 8, and then the one alone */
 	refuse_next(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 3);
-	row_deliver(sink);
-	ck_assert_msg(row_count(OB_ERR_REJECT) == 1, "%u rejected, %u retried, %u down: %s",
-		      (unsigned)row_count(OB_ERR_REJECT), (unsigned)row_count(OB_ERR_RETRY),
-		      (unsigned)row_count(OB_ERR_DOWN), row.acks[0].err.msg);
+	row_deliver(sink, &row);
+	ck_assert_msg(row_count(&row, OB_ERR_REJECT) == 1, "%u rejected, %u retried, %u down: %s",
+		      (unsigned)row_count(&row, OB_ERR_REJECT),
+		      (unsigned)row_count(&row, OB_ERR_RETRY),
+		      (unsigned)row_count(&row, OB_ERR_DOWN), row.acks[0].err.msg);
 	ck_assert_int_eq(row.acks[0].err.kind, OB_ERR_REJECT);
 	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "max.message.bytes"));
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 319);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 319);
 	ck_assert_uint_eq(strncmp(log_text(), "1 2 3 4 5 6 7 8 9 10 ", 21), 0);
 	stop(sink);
 }
@@ -301,17 +224,16 @@ OB_TEST(a_desynchronised_producer_is_an_outage_and_is_replaced)
 {
 	struct ob_sink *sink = start("properties", "batch.num.messages=10");
 
-	row_init(100, "k", "orders");
+	row_init(&row, 100, "k", "orders");
 	refuse_next(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_DOWN), 100);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_DOWN), 100);
 	struct ob_err err = OB_ERR_INIT;
 	ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
-	must_open(sink);
-	row.got = 0;
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 100);
+	open_again(sink);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 100);
 	ck_assert_uint_eq(strncmp(log_text(), "0 1 2 3 4 5 6 7 8 9 10 ", 23), 0);
 	stop(sink);
 }
@@ -329,10 +251,10 @@ OB_TEST(what_passes_by_itself_costs_nothing)
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		kafka_mock_skip(&mock);
-		row_init(30, "k", "orders");
+		row_init(&row, 30, "k", "orders");
 		refuse_next(codes[i], 2);
-		row_deliver(sink);
-		ck_assert_uint_eq(row_count(OB_ERR_NONE), 30);
+		row_deliver(sink, &row);
+		ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 30);
 		ck_assert_uint_eq(strncmp(log_text(), "0 1 2 3 4 5 6 7 8 9 10 ", 23), 0);
 	}
 	stop(sink);
@@ -343,25 +265,23 @@ OB_TEST_END
 static void row_deliver_all(struct ob_sink *sink)
 {
 	do {
-		must_open(sink);
-		row.got = 0;
-		row_deliver(sink);
-	} while (row_count(OB_ERR_NONE) < row.count);
+		open_again(sink);
+		row_deliver(sink, &row);
+	} while (row_count(&row, OB_ERR_NONE) < row.count);
 }
 
 OB_TEST(a_lost_acknowledgement_is_an_outage_in_time)
 {
 	struct ob_sink *sink = start("timeout", "1s");
 
-	row_init(5, "k", "orders");
+	row_init(&row, 5, "k", "orders");
 	row_deliver_all(sink);
 	kafka_mock_skip(&mock);
 	kafka_mock_pause(&mock);
 	int64_t before = ob_clock_boot_us(&ob_clock_system);
-	row.got = 0;
-	row_deliver(sink);
+	row_deliver(sink, &row);
 	ck_assert_int_lt(ob_clock_boot_us(&ob_clock_system) - before, 20000000);
-	ck_assert_uint_eq(row_count(OB_ERR_DOWN), 5);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_DOWN), 5);
 	ck_assert_msg(strstr(row.acks[0].err.msg, "not acknowledged") != NULL, "%s",
 		      row.acks[0].err.msg);
 	kafka_mock_continue(&mock);
@@ -376,22 +296,22 @@ OB_TEST(a_topic_that_is_not_there_is_about_its_messages)
 	struct ob_sink *sink = start("properties", "topic.metadata.propagation.max.ms=500");
 
 	kafka_mock_tell(&mock, "fail lacking %d", (int)RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	row_init(20, "k", "lacking");
+	row_init(&row, 20, "k", "lacking");
 	for (size_t i = 10; i < 20; i++) {
 		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
 		row.parcels[i].delivery.destination = OB_STR("orders");
 	}
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 10);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 10);
 	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "create the topic"));
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 10);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 10);
 	/* and is found once it is */
 	kafka_mock_tell(&mock, "fail lacking 0");
 	do {
-		row_init(10, "k", "lacking");
-		row_deliver(sink);
-	} while (row_count(OB_ERR_RETRY) == 10);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 10);
+		row_init(&row, 10, "k", "lacking");
+		row_deliver(sink, &row);
+	} while (row_count(&row, OB_ERR_RETRY) == 10);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 10);
 	stop(sink);
 }
 OB_TEST_END
@@ -401,11 +321,11 @@ OB_TEST(a_key_waits_when_it_goes_to_another_topic)
 	struct ob_sink *sink = start("properties", "topic.metadata.propagation.max.ms=500");
 
 	kafka_mock_tell(&mock, "fail lacking %d", (int)RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	row_init(20, "k", "lacking");
+	row_init(&row, 20, "k", "lacking");
 	for (size_t i = 1; i < 20; i++)
 		row.parcels[i].delivery.destination = OB_STR("orders");
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 20);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 20);
 	ck_assert_str_eq(log_text(), "");
 	stop(sink);
 }

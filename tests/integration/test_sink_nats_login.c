@@ -22,7 +22,7 @@ static const char *url_of(const char *scheme, const char *user, const char *host
 	return url;
 }
 
-#define make_sink(...) row_make_sink(&ob_sink_nats, __VA_ARGS__)
+#define make_sink(...) row_make_sink(&ob_sink_nats, "url", __VA_ARGS__)
 
 static void start(const char *config, const char *login)
 {
