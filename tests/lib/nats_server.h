@@ -6,6 +6,8 @@
 #ifndef OB_TESTS_NATS_SERVER_H
 #define OB_TESTS_NATS_SERVER_H
 
+#include "certs.h"
+
 #include <nats/nats.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +22,8 @@ struct nats_server {
 	pid_t pid;
 	char dir[64];
 	int port;
-	char ca[96]; /* tls: the certificate that signed the server's */
-	char other_ca[96];
+	char ca[CERTS_PATH]; /* tls: the certificate that signed the server's */
+	char other_ca[CERTS_PATH];
 	natsConnection *client; /* to look at what is stored; reconnects by itself */
 	jsCtx *js;
 };
