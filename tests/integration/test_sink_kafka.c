@@ -4,6 +4,9 @@
 #include "sink/kafka.h"
 #include "sink_rows.h"
 
+#include <poll.h>
+#include <stdatomic.h>
+
 static struct kafka_mock mock;
 static struct row row;
 
@@ -220,6 +223,79 @@ OB_TEST(one_message_that_is_too_large_for_the_topic_is_found_among_many)
 }
 OB_TEST_END
 
+/* ---- a refusal at the worst moment ----------------------------------- */
+
+enum { RUSHED = 70 }; /* a message behind the first batch of 64 */
+
+static atomic_bool rushing, thrown_out;
+
+/* Inside the call that hands a message over, when it is not in the queue yet. */
+static rd_kafka_resp_err_t on_send(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque)
+{
+	const struct ob_lane_item *item = message->_private;
+
+	(void)opaque;
+	if (!atomic_load(&rushing) || item->delivery.tag < RUSHED)
+		return RD_KAFKA_RESP_ERR_NO_ERROR;
+	while (rd_kafka_fatal_error(rk, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
+		(void)poll(NULL, 0, 1);
+	/* On a busy machine nothing may be left to throw out: then this is just a refusal. */
+	for (int ms = 0; ms < 2000 && !atomic_load(&thrown_out); ms++)
+		(void)poll(NULL, 0, 1);
+	atomic_store(&rushing, false);
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_answer(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque)
+{
+	(void)rk, (void)opaque;
+	if (message->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE)
+		atomic_store(&thrown_out, true);
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* The sink adds its guard to each producer: ours go along. */
+rd_kafka_resp_err_t
+__real_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque);
+rd_kafka_resp_err_t
+__wrap_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque);
+rd_kafka_resp_err_t
+__wrap_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque)
+{
+	(void)rd_kafka_interceptor_add_on_send(rk, "test", on_send, NULL);
+	(void)__real_rd_kafka_interceptor_add_on_acknowledgement(rk, "test", on_answer, NULL);
+	return __real_rd_kafka_interceptor_add_on_acknowledgement(rk, name, f, opaque);
+}
+
+/* The producer throws out its queue while a message is on its way there. */
+OB_TEST(what_is_handed_over_while_a_refusal_comes_goes_again)
+{
+	struct ob_sink *sink = start("properties", "batch.num.messages=64\nlinger.ms=1000");
+
+	kafka_mock_tell(&mock, "topic orders 1");
+	row_init(&row, 64, "k", "orders"); /* so that the topic is known */
+	row_deliver(sink, &row);
+	kafka_mock_skip(&mock);
+	row_init(&row, 200, "k", "orders");
+	for (size_t i = 64; i < 200; i++)
+		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
+	refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
+	atomic_store(&rushing, true);
+	row_deliver(sink, &row);
+	ck_assert(!atomic_load(&rushing));
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 64);
+	ck_assert_msg(row_count(&row, OB_ERR_NONE) == 136, "%s", row.acks[199].err.msg);
+	ck_assert_uint_eq(strncmp(log_text(), "64 65 66 67 ", 12), 0);
+	stop(sink);
+}
+OB_TEST_END
+
 OB_TEST(a_desynchronised_producer_is_an_outage_and_is_replaced)
 {
 	struct ob_sink *sink = start("properties", "batch.num.messages=10");
@@ -431,6 +507,7 @@ OB_SUITE("sink kafka", a_record_says_what_the_message_is, a_destination_that_is_
 	 the_largest_message_goes_and_the_next_byte_is_refused,
 	 nothing_behind_a_refused_message_is_stored, other_keys_go_on_when_one_is_refused,
 	 one_message_that_is_too_large_for_the_topic_is_found_among_many,
+	 what_is_handed_over_while_a_refusal_comes_goes_again,
 	 a_desynchronised_producer_is_an_outage_and_is_replaced,
 	 what_passes_by_itself_costs_nothing, a_lost_acknowledgement_is_an_outage_in_time,
 	 a_topic_that_is_not_there_is_about_its_messages, a_key_waits_when_it_goes_to_another_topic,
