@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 static struct kafka_mock mock;
 static struct row row;
@@ -157,6 +158,39 @@ OB_TEST(the_largest_message_goes_and_the_next_byte_is_refused)
 	ck_assert_uint_gt(n, 9000);
 	row_wait(sink, &row);
 	ck_assert_msg(row.acks[0].err.kind == OB_ERR_NONE, "%s", row.acks[0].err.msg);
+	stop(sink);
+}
+OB_TEST_END
+
+/*
+ * The mock keeps a few MB of a partition, but always the first message: each has a topic of its
+ * own.
+ */
+OB_TEST(messages_up_to_16_mb_arrive_byte_for_byte)
+{
+	static const size_t sizes[] = { 1 << 20, (4 << 20) + 1, 16 << 20 };
+	struct ob_sink *sink = start("max_message_size", "20MB");
+	char *body = malloc(16 << 20);
+
+	ck_assert_ptr_nonnull(body);
+	for (size_t i = 0; i < 16 << 20; i++)
+		body[i] = (char)(i * 2654435761U >> 24);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ob_arena arena = OB_ARENA_INIT((size_t)1 << 26);
+		struct kafka_record *record;
+		char topic[24];
+
+		(void)snprintf(topic, sizeof(topic), "large-%zu", sizes[i]);
+		kafka_mock_skip(&mock);
+		row_init(&row, 1, "k", topic);
+		row.parcels[0].delivery.body = (struct ob_str){ body, sizes[i] };
+		row_deliver(sink, &row);
+		ck_assert_msg(row.acks[0].err.kind == OB_ERR_NONE, "%s", row.acks[0].err.msg);
+		ck_assert_uint_eq(kafka_mock_read(&mock, &arena, &record), 1);
+		ck_assert(ob_str_eq(record->value, row.parcels[0].delivery.body));
+		ob_arena_done(&arena);
+	}
+	free(body);
 	stop(sink);
 }
 OB_TEST_END
@@ -505,7 +539,8 @@ OB_TEST_END
 
 OB_SUITE("sink kafka", a_record_says_what_the_message_is, a_destination_that_is_no_topic_is_refused,
 	 the_largest_message_goes_and_the_next_byte_is_refused,
-	 nothing_behind_a_refused_message_is_stored, other_keys_go_on_when_one_is_refused,
+	 messages_up_to_16_mb_arrive_byte_for_byte, nothing_behind_a_refused_message_is_stored,
+	 other_keys_go_on_when_one_is_refused,
 	 one_message_that_is_too_large_for_the_topic_is_found_among_many,
 	 what_is_handed_over_while_a_refusal_comes_goes_again,
 	 a_desynchronised_producer_is_an_outage_and_is_replaced,
