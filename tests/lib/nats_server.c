@@ -84,6 +84,8 @@ static natsStatus set_options(const struct nats_server *s, natsOptions *options)
 	(void)snprintf(url, sizeof(url), "nats://%slocalhost:%d", s->login ? s->login : "",
 		       s->port);
 	status = natsOptions_SetURL(options, url);
+	if (status == NATS_OK && s->creds)
+		status = natsOptions_SetUserCredentialsFromFiles(options, s->creds, NULL);
 	if (status == NATS_OK && s->tls)
 		status = natsOptions_SetSecure(options, true);
 	if (status == NATS_OK && s->tls)

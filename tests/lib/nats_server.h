@@ -17,6 +17,7 @@ struct nats_server {
 	/* in */
 	const char *config; /* further lines for its configuration, or NULL */
 	const char *login;  /* "user:password@" of the client that looks; NULL: none is needed */
+	const char *creds;  /* or its file of credentials */
 	bool tls;           /* demands TLS, with certificates of its own */
 	/* out */
 	pid_t pid;
