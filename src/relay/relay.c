@@ -3,6 +3,7 @@
 #include "relay/relay.h"
 
 #include "base/rng.h"
+#include "relay/advice.h"
 #include "relay/relay_impl.h"
 
 #include <errno.h>
@@ -112,6 +113,7 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 		.view = conf->leasing.enabled ? &slot->view : NULL,
 		.metrics = &slot->metrics,
 		.log = relay->conf.log,
+		.sink_advised = &relay->sink_advised,
 		.classify = relay->conf.classify,
 		.classify_arg = relay->conf.classify_arg,
 		.seed = ob_rng_next(&rng),
@@ -126,18 +128,11 @@ static void advise(struct ob_relay *relay)
 {
 	struct ob_buf lines = OB_BUF_INIT(1 << 16);
 	struct ob_err ignored = OB_ERR_INIT;
-	char *rest, *line;
 
-	if (!relay->conf.log || ob_store_advise(relay->store, &lines, &ignored) < 0 || !lines.len) {
-		ob_buf_done(&lines);
-		return;
-	}
-	char *text = ob_buf_take(&lines);
-	for (line = text ? strtok_r(text, "\n", &rest) : NULL; line;
-	     line = strtok_r(NULL, "\n", &rest))
-		ob_log(relay->conf.log, OB_LOG_WARN, "the database weakens a promise",
-		       OB_KV("relay", relay->conf.relay->name), OB_KV("advice", line));
-	free(text);
+	if (relay->conf.log && ob_store_advise(relay->store, &lines, &ignored) == 0)
+		ob_advice_log(relay->conf.log, relay->conf.relay->name,
+			      "the database weakens a promise", &lines);
+	ob_buf_done(&lines);
 }
 
 static int make_all(struct ob_relay *relay, struct ob_err *err)

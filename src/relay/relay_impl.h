@@ -32,6 +32,7 @@ struct ob_relay {
 	const struct ob_clock *clock;
 	char hostname[256];
 	struct ob_buf sink_text;
+	_Atomic bool sink_advised; /* a worker has told what the sink advises */
 	struct ob_relay_slot *slots;
 	uint32_t slot_count;
 	struct ob_store *store;    /* the control thread's */

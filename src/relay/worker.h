@@ -31,6 +31,8 @@ struct ob_worker_conf {
 	struct ob_lease_view *view; /* NULL: row claims, without leasing and order */
 	struct ob_metrics *metrics; /* NULL: none */
 	const struct ob_log *log;   /* NULL: silent */
+	_Atomic bool *sink_advised; /* shared by the workers of a relay, of which one tells what the
+				       sink advises; NULL: nobody does */
 	ob_classify_fn *classify;   /* NULL: the sink's kinds stand */
 	void *classify_arg;
 	uint64_t seed;    /* of jitter and probes; another one for each worker */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The worker's side of the sink: sending, polling, and what follows from an outcome. */
+#include "relay/advice.h"
 #include "relay/faultpoints.h"
 #include "relay/mutants.h"
 #include "relay/worker_impl.h"
+
+#include <stdatomic.h>
 
 static bool log_on(const struct ob_relay_worker *worker)
 {
@@ -188,6 +191,19 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 
 /* ---- sending --------------------------------------------------------- */
 
+/* Some things about a sink are only known once it is open. */
+static void advise(const struct ob_relay_worker *worker)
+{
+	struct ob_buf lines = OB_BUF_INIT(1 << 16);
+
+	if (!worker->conf.sink_advised || atomic_exchange(worker->conf.sink_advised, true))
+		return;
+	ob_sink_advise(worker->conf.sink, &lines);
+	ob_advice_log(worker->conf.log, worker->conf.relay->name, "the sink weakens a promise",
+		      &lines);
+	ob_buf_done(&lines);
+}
+
 static bool make_ready(struct ob_relay_worker *worker)
 {
 	struct ob_err err = OB_ERR_INIT;
@@ -202,6 +218,7 @@ static bool make_ready(struct ob_relay_worker *worker)
 		return false;
 	}
 	worker->sink_ready = true;
+	advise(worker);
 	return true;
 }
 

@@ -17,6 +17,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
+enum { ENDING_LOOK_US = 50000 };
+
 static int kafka_check(struct ob_sink *base, struct ob_err *err)
 {
 	return ob_kafka_prepare((struct kafka_sink *)base, err);
@@ -58,10 +60,13 @@ static bool is_over(const struct kafka_sink *sink)
 static void wait_for_any(const struct kafka_sink *sink, int64_t until_us)
 {
 	struct pollfd fd = { .fd = sink->wake_fd, .events = POLLIN };
-	int64_t deadline = ob_kafka_deadline(sink);
+	int64_t deadline = ob_kafka_deadline(sink), now = ob_clock_boot_us(sink->base.clock);
 
 	until_us = deadline < until_us ? deadline : until_us;
-	int64_t ms = (until_us - ob_clock_boot_us(sink->base.clock) + 999) / 1000;
+	/* Nobody tells when such a producer has put back a message. */
+	if (ob_kafka_is_ending(sink) && until_us > now + ENDING_LOOK_US)
+		until_us = now + ENDING_LOOK_US;
+	int64_t ms = (until_us - now + 999) / 1000;
 	(void)poll(&fd, 1, ms <= 0 ? 0 : ms > INT_MAX ? INT_MAX : (int)ms);
 }
 

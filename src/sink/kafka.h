@@ -102,6 +102,8 @@ void ob_kafka_listen(struct kafka_sink *sink);
 void ob_kafka_turn(struct kafka_sink *sink);
 /* When the oldest message counts as lost; INT64_MAX: none is under way. */
 int64_t ob_kafka_deadline(const struct kafka_sink *sink);
+/* The producer is over, and not all of its messages have come back. */
+bool ob_kafka_is_ending(const struct kafka_sink *sink);
 /* Nothing is under way. */
 void ob_kafka_forget(struct kafka_sink *sink);
 

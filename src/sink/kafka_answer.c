@@ -338,6 +338,22 @@ static void renew(struct kafka_sink *sink)
 		sink->ready = true; /* one was there a moment ago; else the deadline will tell */
 }
 
+bool ob_kafka_is_ending(const struct kafka_sink *sink)
+{
+	return sink->rk && sink->spent && sink->out > 0 && is_gapless_end(sink);
+}
+
+/*
+ * A producer that is over throws out once what it has not sent. What we handed over at that very
+ * moment, or what another broker's connection gave back since, would lie there for ever.
+ */
+static void empty(struct kafka_sink *sink)
+{
+	if (!ob_kafka_is_ending(sink))
+		return;
+	(void)rd_kafka_purge(sink->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
 void ob_kafka_turn(struct kafka_sink *sink)
 {
 	if (!sink->rk)
@@ -348,6 +364,7 @@ void ob_kafka_turn(struct kafka_sink *sink)
 	else
 		check_deadline(sink);
 	fill(sink);
+	empty(sink);
 	if (sink->rk && sink->spent && sink->out == 0) {
 		renew(sink);
 		fill(sink);

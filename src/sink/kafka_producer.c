@@ -13,6 +13,8 @@
 
 /* How long a broker may take to come back while all are known to be away. */
 enum { GRACE_US = 1000000, LOOK_MS = 20 };
+/* Limits of the library's properties. */
+enum { SETUP_MIN_MS = 1000, API_MAX_MS = 300000, ANSWER_MAX_MS = 300000 };
 
 static const struct setting {
 	const char *name, *value;
@@ -69,10 +71,29 @@ static int set_number(rd_kafka_conf_t *conf, const char *name, int64_t value, st
 	return set(conf, name, text, err);
 }
 
+/* A connection that is silent is given up in our time: the library's own is a minute. */
+static int set_patience(const struct kafka_sink *sink, rd_kafka_conf_t *conf, struct ob_err *err)
+{
+	int64_t setup =
+		sink->connect_timeout_ms > SETUP_MIN_MS ? sink->connect_timeout_ms : SETUP_MIN_MS;
+	int64_t answer = sink->timeout_ms > setup ? sink->timeout_ms : setup;
+	int r = set_number(conf, "socket.connection.setup.timeout.ms", setup, err);
+
+	if (r == 0)
+		r = set_number(conf, "api.version.request.timeout.ms",
+			       setup < API_MAX_MS ? setup : API_MAX_MS, err);
+	if (r == 0)
+		r = set_number(conf, "socket.timeout.ms",
+			       answer < ANSWER_MAX_MS ? answer : ANSWER_MAX_MS, err);
+	return r;
+}
+
 static int configure(const struct kafka_sink *sink, rd_kafka_conf_t *conf, struct ob_err *err)
 {
 	int r = set_all(conf, defaults, sizeof(defaults) / sizeof(defaults[0]), err);
 
+	if (r == 0)
+		r = set_patience(sink, conf, err);
 	if (r == 0)
 		r = ob_kafka_properties(sink->properties, conf, err);
 	if (r == 0)

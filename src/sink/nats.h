@@ -15,6 +15,7 @@
 
 #include <nats/nats.h>
 #include <pthread.h>
+#include <time.h>
 
 enum {
 	OB_NATS_SERVERS = 16,
@@ -133,6 +134,22 @@ void ob_nats_mail_on_closed(natsConnection *nc, void *closure);
 /* The library's options for the server that is next, without those of the event loop. */
 int ob_nats_options_make(struct nats_sink *sink, int64_t timeout_ms, natsOptions **ret_options,
 			 struct ob_err *err);
+
+/* ---- nats_watch.c ----------------------------------------------------- */
+
+/* Over one call that connects, in the thread that makes it. */
+struct ob_nats_watch {
+	pthread_mutex_t mu; /* guards what follows up to `fired` */
+	pthread_cond_t changed;
+	void *session; /* OpenSSL's, in whose handshake it may hang; NULL: none */
+	struct timespec until;
+	bool over, fired;
+	pthread_t thread;
+};
+/* From now on, a TLS handshake of this thread ends when the time is up. */
+int ob_nats_watch_begin(struct ob_nats_watch *watch, int64_t timeout_ms, struct ob_err *err);
+/* The call has returned. Was it ended? */
+bool ob_nats_watch_end(struct ob_nats_watch *watch);
 
 /* ---- nats_publish.c --------------------------------------------------- */
 

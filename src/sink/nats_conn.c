@@ -142,21 +142,42 @@ static natsStatus subscribe(struct nats_sink *sink)
 	return natsSubscription_SetOnCompleteCB(sink->sub, ob_nats_mail_on_sub_over, sink->mail);
 }
 
-static int connect_one(struct nats_sink *sink, int64_t timeout_ms, struct ob_err *err)
+/* The call that may take long, with an end; *ret_silent: it was ended. */
+static natsStatus connect_in_time(struct nats_sink *sink, natsOptions *options,
+				  struct ob_nats_watch *watch, bool *ret_silent)
 {
-	natsOptions *options = NULL;
-	int r = ob_nats_options_make(sink, timeout_ms, &options, err);
-
-	if (r < 0)
-		return r;
 	natsStatus s =
 		natsOptions_SetEventLoop(options, sink, on_attach, on_read, on_write, on_detach);
+
 	ob_nats_mail_begin(sink->mail);
 	if (s == NATS_OK)
 		s = natsConnection_Connect(&sink->nc, options);
-	natsOptions_Destroy(options);
+	*ret_silent = ob_nats_watch_end(watch) && s != NATS_OK;
 	if (s != NATS_OK)
 		sink->nc = NULL; /* and nothing of it is left */
+	return s;
+}
+
+static int connect_one(struct nats_sink *sink, int64_t timeout_ms, struct ob_err *err)
+{
+	natsOptions *options = NULL;
+	struct ob_nats_watch watch;
+	bool silent;
+	int r = ob_nats_options_make(sink, timeout_ms, &options, err);
+
+	if (r == 0)
+		r = ob_nats_watch_begin(&watch, timeout_ms, err);
+	if (r < 0) {
+		natsOptions_Destroy(options);
+		return r;
+	}
+	natsStatus s = connect_in_time(sink, options, &watch, &silent);
+	natsOptions_Destroy(options);
+	if (silent)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
+				  "%.100s:%s has not answered in the TLS handshake for %lld ms",
+				  server_of(sink)->name, server_of(sink)->port,
+				  (long long)timeout_ms);
 	if (s == NATS_OK)
 		s = natsConnection_HasHeaderSupport(sink->nc);
 	if (s == NATS_OK)

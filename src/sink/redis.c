@@ -255,9 +255,18 @@ static void redis_describe(struct ob_sink *base, struct ob_buf *out)
 	else
 		ob_buf_addf(out, "redis %s:%s db %u%s", url.host.name, url.host.port, url.db,
 			    url.tls ? " TLS" : "");
-	if (sink->policy[0])
-		ob_buf_addf(out, ", which may evict streams (maxmemory-policy %s)", sink->policy);
 	ob_redis_url_done(&url);
+}
+
+static void redis_advise(struct ob_sink *base, struct ob_buf *out)
+{
+	const struct redis_sink *sink = (struct redis_sink *)base;
+
+	if (sink->policy[0])
+		ob_buf_addf(out,
+			    "a full redis may throw away whole streams: set maxmemory-policy to "
+			    "noeviction, it is %s\n",
+			    sink->policy);
 }
 
 /* ---- options --------------------------------------------------------- */
@@ -365,4 +374,5 @@ const struct ob_sink_ops ob_sink_redis = {
 	.fd = redis_fd,
 	.close = redis_close,
 	.describe = redis_describe,
+	.advise = redis_advise,
 };

@@ -237,3 +237,9 @@ void ob_sink_describe(struct ob_sink *sink, struct ob_buf *out)
 {
 	sink->ops->describe(sink, out);
 }
+
+void ob_sink_advise(struct ob_sink *sink, struct ob_buf *out)
+{
+	if (sink->ops->advise)
+		sink->ops->advise(sink, out);
+}

@@ -104,6 +104,12 @@ typedef void ob_sink_close_fn(struct ob_sink *sink);
 /* One line for people: "file /var/log/outbox.ndjson". */
 typedef void ob_sink_describe_fn(struct ob_sink *sink, struct ob_buf *out);
 
+/*
+ * Optional. What works, and yet weakens a promise, as far as the last open() has found out: a line
+ * for each into `out`, with what to do about it.
+ */
+typedef void ob_sink_advise_fn(struct ob_sink *sink, struct ob_buf *out);
+
 enum {
 	/*
 	 * After a failure other than REJECT, nothing that was sent later for the
@@ -142,6 +148,7 @@ struct ob_sink_ops {
 	ob_sink_fd_fn *fd;
 	ob_sink_close_fn *close;
 	ob_sink_describe_fn *describe;
+	ob_sink_advise_fn *advise;
 };
 
 /* First member of every backend's own struct. */
@@ -189,5 +196,6 @@ ob_sink_poll_fn ob_sink_poll;
 ob_sink_reset_fn ob_sink_reset;
 ob_sink_fd_fn ob_sink_fd;
 ob_sink_describe_fn ob_sink_describe;
+ob_sink_advise_fn ob_sink_advise;
 
 #endif

@@ -4,6 +4,7 @@
 #include "redis_server.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LONG_MS = 20000 };
@@ -60,6 +61,24 @@ static void wait_ids(size_t count)
 		(void)poll(NULL, 0, 20);
 	}
 }
+
+/* Only known once connected, so after the line that tells the relay's start. */
+OB_TEST(a_server_that_may_evict_is_warned_of_once)
+{
+	prepare_redis("", "relays: [ { sink: out, workers: 2 } ]\n");
+	redis_do(&server, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", NULL);
+	push(200, "default");
+	start(&worker, "work", NULL);
+	wait_ids(200);
+	wait_text(worker.err, "the sink weakens a promise", LONG_MS);
+	wait_text(worker.err, "noeviction, it is allkeys-lru", LONG_MS);
+	stop(&worker, 0);
+	char *log = read_file(worker.err);
+	ck_assert_ptr_null(strstr(strstr(log, "weakens") + 1, "weakens"));
+	free(log);
+	finish();
+}
+OB_TEST_END
 
 OB_TEST(sqlite_to_redis_end_to_end)
 {
@@ -147,5 +166,6 @@ OB_TEST(envelopes_and_lanes_in_streams)
 }
 OB_TEST_END
 
-OB_SUITE_NEEDS("redis, end to end", redis_server_missing(), sqlite_to_redis_end_to_end,
+OB_SUITE_NEEDS("redis, end to end", redis_server_missing(),
+	       a_server_that_may_evict_is_warned_of_once, sqlite_to_redis_end_to_end,
 	       a_wrong_password_stops_no_message, envelopes_and_lanes_in_streams)

@@ -16,6 +16,8 @@ static size_t deliver(struct sink_env *env, const struct chaos_plan *plan)
 	struct chaos_proxy *proxy = chaos_proxy_new(env->kind->port(env));
 	struct sink_relay relay;
 
+	if (env->kind->front)
+		env->kind->front(env, proxy);
 	chaos_proxy_plan(proxy, plan);
 	env->port = chaos_proxy_port(proxy);
 	sink_relay_init(&relay, env);

@@ -124,6 +124,8 @@ static const struct sink_kind *find_kind(const char *name)
 #if HAVE_KAFKA
 	if (strcmp(name, sink_kind_kafka.name) == 0)
 		return &sink_kind_kafka;
+	if (strcmp(name, sink_kind_kafka_one.name) == 0)
+		return &sink_kind_kafka_one;
 #endif
 #if HAVE_NATS
 	if (strcmp(name, sink_kind_nats.name) == 0)

@@ -11,6 +11,7 @@
 #include "sink/sink.h"
 #include "suite.h"
 
+struct chaos_proxy;
 struct sink_env;
 struct stored;
 
@@ -35,11 +36,13 @@ struct sink_kind {
 	int wait_ms;       /* its outcomes come from outside: how long a poll() waits for them */
 	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
 	int (*port)(struct sink_env *env);
+	/* optional: the peer names its own address; have the proxy name itself instead */
+	void (*front)(struct sink_env *env, struct chaos_proxy *proxy);
 };
 
 /* Kinds that need a server, in files of their own. */
-extern const struct sink_kind sink_kind_http, sink_kind_http_batch, sink_kind_kafka, sink_kind_nats,
-	sink_kind_rabbitmq, sink_kind_redis;
+extern const struct sink_kind sink_kind_http, sink_kind_http_batch, sink_kind_kafka,
+	sink_kind_kafka_one, sink_kind_nats, sink_kind_rabbitmq, sink_kind_redis;
 
 struct sink_env {
 	const struct sink_kind *kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The Kafka sink for the contract: one mock cluster a process, read back by a consumer. */
 #include "base/json.h"
-#include "kafka_mock.h"
+#include "kafka_front.h"
 #include "sink_harness.h"
 
 #include <check.h>
@@ -30,14 +30,35 @@ static void begin(struct sink_env *env)
 	clear(env);
 }
 
+/* With one broker there is one way to it, which a proxy can stand in. */
+static void begin_one(struct sink_env *env)
+{
+	mock.broker_count = 1;
+	begin(env);
+}
+
+static int port(struct sink_env *env)
+{
+	(void)env;
+	return kafka_mock_port(&mock);
+}
+
+static void front(struct sink_env *env, struct chaos_proxy *proxy)
+{
+	(void)env;
+	kafka_front_name(&mock, proxy, "127.0.0.1", chaos_proxy_port(proxy));
+}
+
 static struct ob_sink *make(struct sink_env *env)
 {
-	struct ob_opt_value options[] = { { "brokers", mock.brokers },
+	char brokers[32];
+	struct ob_opt_value options[] = { { "brokers", env->port ? brokers : mock.brokers },
 					  { "max_message_size", "2MB" },
 					  { "timeout", env->timeout } };
 	struct ob_sink *sink = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
+	(void)snprintf(brokers, sizeof(brokers), "127.0.0.1:%d", env->port);
 	if (ob_sink_new(&ob_sink_kafka, options, env->timeout ? 3 : 2, &ob_clock_system, &sink,
 			&err) < 0)
 		ck_abort_msg("%s", err.msg);
@@ -94,4 +115,17 @@ const struct sink_kind sink_kind_kafka = {
 	.strict_names = true,
 	.body_max = 1 << 20,
 	.wait_ms = 20,
+};
+
+const struct sink_kind sink_kind_kafka_one = {
+	.name = "kafka-one",
+	.begin = begin_one,
+	.make = make,
+	.list = list_all,
+	.clear = clear,
+	.strict_names = true,
+	.body_max = 1 << 20,
+	.wait_ms = 20,
+	.port = port,
+	.front = front,
 };

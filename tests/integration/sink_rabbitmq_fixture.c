@@ -6,16 +6,6 @@
 
 struct rabbitmq_server server = { .tls = true };
 
-struct ob_sink *make_sink(const char *url, ...)
-{
-	va_list options;
-
-	va_start(options, url);
-	struct ob_sink *sink = make_sink_of(&ob_sink_rabbitmq, url, options);
-	va_end(options);
-	return sink;
-}
-
 const char *url_of(const char *user)
 {
 	static char url[160];

@@ -4,16 +4,6 @@
 
 struct redis_server server;
 
-struct ob_sink *make_sink(const char *url, ...)
-{
-	va_list options;
-
-	va_start(options, url);
-	struct ob_sink *sink = make_sink_of(&ob_sink_redis, url, options);
-	va_end(options);
-	return sink;
-}
-
 const char *url_of(const char *user, int db)
 {
 	static char url[160];

@@ -8,8 +8,8 @@
 
 extern struct redis_server server;
 
-/* A sink, not opened, with these options: name, value, ..., NULL. The url comes first. */
-struct ob_sink *make_sink(const char *url, ...) __attribute__((sentinel));
+/* A sink, not opened: its url, then further options: name, value, ..., NULL. */
+#define make_sink(...) row_make_sink(&ob_sink_redis, "url", __VA_ARGS__)
 /* Of the server, "redis://USER127.0.0.1:PORT/DB"; in memory that the next call reuses. */
 const char *url_of(const char *user, int db);
 /* The numbers in a stream, joined: "0 1 2". In memory that the next call reuses. */

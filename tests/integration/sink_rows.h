@@ -6,20 +6,16 @@
 #include "sink_harness.h"
 #include "suite.h"
 
-#include <stdarg.h>
-
 enum { ROW_MAX = 512 };
 
-/* A sink, not opened, with these options: the url, then name, value, ..., NULL. */
-struct ob_sink *make_sink_of(const struct ob_sink_ops *ops, const char *url, va_list options);
-struct ob_sink *row_make_sink(const struct ob_sink_ops *ops, const char *url, ...)
-	__attribute__((sentinel));
+/* A sink, not opened, with these options: name, value, ..., NULL. */
+struct ob_sink *row_make_sink(const struct ob_sink_ops *ops, ...) __attribute__((sentinel));
 /* Open it or fail the test. */
 void must_open(struct ob_sink *sink);
 /* Open it and demand DOWN (or FATAL) with this text in the message. */
 void must_not_open(struct ob_sink *sink, enum ob_err_kind kind, const char *text);
 
-/* Messages numbered from 0, all of one key, to one destination. */
+/* Messages numbered from 0, all of one key and to one destination unless a test changes that. */
 struct row {
 	struct parcel parcels[ROW_MAX];
 	char bodies[ROW_MAX][12];

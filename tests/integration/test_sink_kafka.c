@@ -2,43 +2,19 @@
 /* The Kafka sink: what is refused, what goes wrong, and the order that holds meanwhile. */
 #include "kafka_mock.h"
 #include "sink/kafka.h"
-#include "sink_harness.h"
-#include "suite.h"
+#include "sink_rows.h"
 
-#include <stdarg.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-enum { ROW_MAX = 600 };
-
 static struct kafka_mock mock;
+static struct row row;
 
-/* Messages numbered from 0. */
-static struct row {
-	struct parcel parcels[ROW_MAX];
-	char bodies[ROW_MAX][12];
-	struct ob_ack acks[ROW_MAX]; /* by number */
-	size_t count, got;
-} row;
+#define make_sink(...) row_make_sink(&ob_sink_kafka, "brokers", __VA_ARGS__)
 
-/* A sink with further options: name, value, ..., NULL; not opened. */
-static struct ob_sink *make_sink(const char *brokers, ...)
-{
-	struct ob_opt_value options[8] = { { "brokers", brokers } };
-	struct ob_sink *sink = NULL;
-	struct ob_err err = OB_ERR_INIT;
-	size_t count = 1;
-	va_list ap;
-
-	va_start(ap, brokers);
-	for (const char *name; (name = va_arg(ap, const char *)); count++)
-		options[count] = (struct ob_opt_value){ name, va_arg(ap, const char *) };
-	va_end(ap);
-	if (ob_sink_new(&ob_sink_kafka, options, count, &ob_clock_system, &sink, &err) < 0)
-		ck_abort_msg("%s", err.msg);
-	return sink;
-}
-
-static void must_open(struct ob_sink *sink)
+/* A cluster that was away a moment ago may need several tries. */
+static void open_again(struct ob_sink *sink)
 {
 	struct ob_err err = OB_ERR_INIT;
 
@@ -50,7 +26,7 @@ static struct ob_sink *start(const char *name, const char *value)
 {
 	kafka_mock_start(&mock);
 	struct ob_sink *sink = make_sink(mock.brokers, name, value, NULL);
-	must_open(sink);
+	open_again(sink);
 	return sink;
 }
 
@@ -58,56 +34,6 @@ static void stop(struct ob_sink *sink)
 {
 	ob_sink_free(sink);
 	kafka_mock_end(&mock);
-}
-
-static void row_init(size_t count, const char *key, const char *topic)
-{
-	row = (struct row){ .count = count };
-	for (size_t i = 0; i < count; i++) {
-		(void)snprintf(row.bodies[i], sizeof(row.bodies[i]), "%zu", i);
-		parcel_init(&row.parcels[i], i, ob_str(key), ob_str(row.bodies[i]));
-		row.parcels[i].delivery.destination = ob_str(topic);
-	}
-}
-
-static void row_send(struct ob_sink *sink)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	for (size_t i = 0; i < row.count; i++) {
-		int r = ob_sink_send(sink, &row.parcels[i].delivery, &err);
-		ck_assert_msg(r == 0, "%d %s", r, err.msg);
-	}
-}
-
-/* Until `count` outcomes in all are there. */
-static void row_wait(struct ob_sink *sink, size_t count)
-{
-	struct ob_err err = OB_ERR_INIT;
-	struct ob_ack acks[16];
-
-	while (row.got < count) {
-		int n = ob_sink_poll(sink, 40000, acks, 16, &err);
-
-		ck_assert_msg(n > 0, "no outcome in 40 s");
-		for (int i = 0; i < n; i++, row.got++)
-			row.acks[acks[i].tag] = acks[i];
-	}
-}
-
-static void row_deliver(struct ob_sink *sink)
-{
-	row_send(sink);
-	row_wait(sink, row.count);
-}
-
-static size_t row_count(enum ob_err_kind kind)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < row.count; i++)
-		n += row.acks[i].err.kind == kind;
-	return n;
 }
 
 /* The numbers in all topics, joined: "0 1 2". In memory that the next call reuses. */
@@ -143,15 +69,15 @@ OB_TEST(a_record_says_what_the_message_is)
 	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
 	struct kafka_record *r;
 
-	row_init(1, "order:1042", "orders");
+	row_init(&row, 1, "order:1042", "orders");
 	row.parcels[0].message.sequence_number = 7;
 	row.parcels[0].message.correlation_id = OB_STR("c");
 	row.parcels[0].message.causation_id = OB_STR("d");
 	row.parcels[0].delivery.headers = headers;
 	row.parcels[0].delivery.header_count = 2;
 	row.parcels[0].delivery.content_type = OB_STR("application/json");
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 1);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 1);
 	ck_assert_uint_eq(kafka_mock_read(&mock, &arena, &r), 1);
 	ck_assert(ob_str_eq(r->topic, OB_STR("orders")));
 	ck_assert(ob_str_eq(r->key, OB_STR("order:1042")));
@@ -198,7 +124,7 @@ OB_TEST(a_destination_that_is_no_topic_is_refused)
 	struct ob_err err = OB_ERR_INIT;
 	char name[251];
 
-	row_init(1, "k", "");
+	row_init(&row, 1, "k", "");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		row.parcels[0].delivery.destination = bad[i].name;
 		ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
@@ -210,8 +136,8 @@ OB_TEST(a_destination_that_is_no_topic_is_refused)
 	ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_REJECT);
 	row.parcels[0].delivery.destination = (struct ob_str){ name, 249 };
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 1);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 1);
 	stop(sink);
 }
 OB_TEST_END
@@ -224,14 +150,47 @@ OB_TEST(the_largest_message_goes_and_the_next_byte_is_refused)
 	size_t n = sizeof(body);
 
 	memset(body, 'x', sizeof(body));
-	row_init(1, "k", "orders");
+	row_init(&row, 1, "k", "orders");
 	do {
 		row.parcels[0].delivery.body = (struct ob_str){ body, n };
 	} while (ob_sink_send(sink, &row.parcels[0].delivery, &err) < 0 && n-- > 0);
 	ck_assert_int_eq(err.kind, OB_ERR_REJECT);
 	ck_assert_uint_gt(n, 9000);
-	row_wait(sink, 1);
+	row_wait(sink, &row);
 	ck_assert_msg(row.acks[0].err.kind == OB_ERR_NONE, "%s", row.acks[0].err.msg);
+	stop(sink);
+}
+OB_TEST_END
+
+/*
+ * The mock keeps a few MB of a partition, but always the first message: each has a topic of its
+ * own.
+ */
+OB_TEST(messages_up_to_16_mb_arrive_byte_for_byte)
+{
+	static const size_t sizes[] = { 1 << 20, (4 << 20) + 1, 16 << 20 };
+	struct ob_sink *sink = start("max_message_size", "20MB");
+	char *body = malloc(16 << 20);
+
+	ck_assert_ptr_nonnull(body);
+	for (size_t i = 0; i < 16 << 20; i++)
+		body[i] = (char)(i * 2654435761U >> 24);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ob_arena arena = OB_ARENA_INIT((size_t)1 << 26);
+		struct kafka_record *record;
+		char topic[24];
+
+		(void)snprintf(topic, sizeof(topic), "large-%zu", sizes[i]);
+		kafka_mock_skip(&mock);
+		row_init(&row, 1, "k", topic);
+		row.parcels[0].delivery.body = (struct ob_str){ body, sizes[i] };
+		row_deliver(sink, &row);
+		ck_assert_msg(row.acks[0].err.kind == OB_ERR_NONE, "%s", row.acks[0].err.msg);
+		ck_assert_uint_eq(kafka_mock_read(&mock, &arena, &record), 1);
+		ck_assert(ob_str_eq(record->value, row.parcels[0].delivery.body));
+		ob_arena_done(&arena);
+	}
+	free(body);
 	stop(sink);
 }
 OB_TEST_END
@@ -245,16 +204,16 @@ OB_TEST(nothing_behind_a_refused_message_is_stored)
 
 	for (int i = 0; i < 12; i++) {
 		kafka_mock_skip(&mock);
-		row_init(200, "k", "orders");
+		row_init(&row, 200, "k", "orders");
 		kafka_mock_tell(&mock, "rtt %d", i % 2);
 		refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
-		row_deliver(sink);
+		row_deliver(sink, &row);
 		ck_assert_str_eq(log_text(), "");
-		ck_assert_msg(row_count(OB_ERR_RETRY) == 200, "%s", row.acks[0].err.msg);
+		ck_assert_msg(row_count(&row, OB_ERR_RETRY) == 200, "%s", row.acks[0].err.msg);
 	}
-	row_init(20, "k", "orders");
-	row_deliver(sink); /* the key is usable again, through another producer */
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 20);
+	row_init(&row, 20, "k", "orders");
+	row_deliver(sink, &row); /* the key is usable again, through another producer */
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 20);
 	ck_assert_str_eq(log_text(), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
 	stop(sink);
 }
@@ -265,13 +224,13 @@ OB_TEST(other_keys_go_on_when_one_is_refused)
 	struct ob_sink *sink = start("properties", "batch.num.messages=10");
 
 	kafka_mock_tell(&mock, "topic orders 1");
-	row_init(500, "k", "orders");
+	row_init(&row, 500, "k", "orders");
 	for (size_t i = 250; i < 500; i++)
 		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
 	refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 250);
-	ck_assert_msg(row_count(OB_ERR_NONE) == 250, "%s", row.acks[499].err.msg);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 250);
+	ck_assert_msg(row_count(&row, OB_ERR_NONE) == 250, "%s", row.acks[499].err.msg);
 	ck_assert_uint_eq(strncmp(log_text(), "250 251 252 ", 12), 0);
 	stop(sink);
 }
@@ -282,17 +241,94 @@ OB_TEST(one_message_that_is_too_large_for_the_topic_is_found_among_many)
 	struct ob_sink *sink = start("properties", "batch.num.messages=64\nlinger.ms=1000");
 
 	kafka_mock_tell(&mock, "topic orders 1");
-	row_init(320, "k", "orders");
+	row_init(&row, 320, "k", "orders");
 	/* the first batch of 64, then one of 8, and then the one alone */
 	refuse_next(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 3);
-	row_deliver(sink);
-	ck_assert_msg(row_count(OB_ERR_REJECT) == 1, "%u rejected, %u retried, %u down: %s",
-		      (unsigned)row_count(OB_ERR_REJECT), (unsigned)row_count(OB_ERR_RETRY),
-		      (unsigned)row_count(OB_ERR_DOWN), row.acks[0].err.msg);
+	row_deliver(sink, &row);
+	ck_assert_msg(row_count(&row, OB_ERR_REJECT) == 1, "%u rejected, %u retried, %u down: %s",
+		      (unsigned)row_count(&row, OB_ERR_REJECT),
+		      (unsigned)row_count(&row, OB_ERR_RETRY),
+		      (unsigned)row_count(&row, OB_ERR_DOWN), row.acks[0].err.msg);
 	ck_assert_int_eq(row.acks[0].err.kind, OB_ERR_REJECT);
 	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "max.message.bytes"));
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 319);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 319);
 	ck_assert_uint_eq(strncmp(log_text(), "1 2 3 4 5 6 7 8 9 10 ", 21), 0);
+	stop(sink);
+}
+OB_TEST_END
+
+/* ---- a refusal at the worst moment ----------------------------------- */
+
+enum { RUSHED = 70 }; /* a message behind the first batch of 64 */
+
+static atomic_bool rushing, refused, thrown_out;
+
+/*
+ * Inside the call that hands a message over, when it is not in the queue yet. On a busy machine the
+ * refusal may have come before, or nothing may be left to throw out: then it is just a refusal.
+ */
+static rd_kafka_resp_err_t on_send(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque)
+{
+	const struct ob_lane_item *item = message->_private;
+
+	(void)rk, (void)opaque;
+	if (!atomic_load(&rushing) || item->delivery.tag < RUSHED || atomic_load(&refused))
+		return RD_KAFKA_RESP_ERR_NO_ERROR;
+	while (!atomic_load(&refused))
+		(void)poll(NULL, 0, 1);
+	for (int ms = 0; ms < 2000 && !atomic_load(&thrown_out); ms++)
+		(void)poll(NULL, 0, 1);
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_answer(rd_kafka_t *rk, rd_kafka_message_t *message, void *opaque)
+{
+	(void)rk, (void)opaque;
+	if (message->err > RD_KAFKA_RESP_ERR_NO_ERROR)
+		atomic_store(&refused, true);
+	if (message->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE)
+		atomic_store(&thrown_out, true);
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* The sink adds its guard to each producer: ours go along. */
+rd_kafka_resp_err_t
+__real_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque);
+rd_kafka_resp_err_t
+__wrap_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque);
+rd_kafka_resp_err_t
+__wrap_rd_kafka_interceptor_add_on_acknowledgement(rd_kafka_t *rk, const char *name,
+						   rd_kafka_interceptor_f_on_acknowledgement_t *f,
+						   void *opaque)
+{
+	(void)rd_kafka_interceptor_add_on_send(rk, "test", on_send, NULL);
+	(void)__real_rd_kafka_interceptor_add_on_acknowledgement(rk, "test", on_answer, NULL);
+	return __real_rd_kafka_interceptor_add_on_acknowledgement(rk, name, f, opaque);
+}
+
+/* The producer throws out its queue while a message is on its way there. */
+OB_TEST(what_is_handed_over_while_a_refusal_comes_goes_again)
+{
+	struct ob_sink *sink = start("properties", "batch.num.messages=64\nlinger.ms=1000");
+
+	kafka_mock_tell(&mock, "topic orders 1");
+	row_init(&row, 64, "k", "orders"); /* so that the topic is known */
+	row_deliver(sink, &row);
+	kafka_mock_skip(&mock);
+	row_init(&row, 200, "k", "orders");
+	for (size_t i = 64; i < 200; i++)
+		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
+	kafka_mock_tell(&mock, "rtt 50"); /* the refusal comes when all of these are handed over */
+	refuse_next(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, 1);
+	atomic_store(&rushing, true);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 64);
+	ck_assert_msg(row_count(&row, OB_ERR_NONE) == 136, "%s", row.acks[199].err.msg);
+	ck_assert_uint_eq(strncmp(log_text(), "64 65 66 67 ", 12), 0);
 	stop(sink);
 }
 OB_TEST_END
@@ -301,17 +337,16 @@ OB_TEST(a_desynchronised_producer_is_an_outage_and_is_replaced)
 {
 	struct ob_sink *sink = start("properties", "batch.num.messages=10");
 
-	row_init(100, "k", "orders");
+	row_init(&row, 100, "k", "orders");
 	refuse_next(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_DOWN), 100);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_DOWN), 100);
 	struct ob_err err = OB_ERR_INIT;
 	ck_assert_int_lt(ob_sink_send(sink, &row.parcels[0].delivery, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
-	must_open(sink);
-	row.got = 0;
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 100);
+	open_again(sink);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 100);
 	ck_assert_uint_eq(strncmp(log_text(), "0 1 2 3 4 5 6 7 8 9 10 ", 23), 0);
 	stop(sink);
 }
@@ -329,10 +364,10 @@ OB_TEST(what_passes_by_itself_costs_nothing)
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		kafka_mock_skip(&mock);
-		row_init(30, "k", "orders");
+		row_init(&row, 30, "k", "orders");
 		refuse_next(codes[i], 2);
-		row_deliver(sink);
-		ck_assert_uint_eq(row_count(OB_ERR_NONE), 30);
+		row_deliver(sink, &row);
+		ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 30);
 		ck_assert_uint_eq(strncmp(log_text(), "0 1 2 3 4 5 6 7 8 9 10 ", 23), 0);
 	}
 	stop(sink);
@@ -343,25 +378,23 @@ OB_TEST_END
 static void row_deliver_all(struct ob_sink *sink)
 {
 	do {
-		must_open(sink);
-		row.got = 0;
-		row_deliver(sink);
-	} while (row_count(OB_ERR_NONE) < row.count);
+		open_again(sink);
+		row_deliver(sink, &row);
+	} while (row_count(&row, OB_ERR_NONE) < row.count);
 }
 
 OB_TEST(a_lost_acknowledgement_is_an_outage_in_time)
 {
 	struct ob_sink *sink = start("timeout", "1s");
 
-	row_init(5, "k", "orders");
+	row_init(&row, 5, "k", "orders");
 	row_deliver_all(sink);
 	kafka_mock_skip(&mock);
 	kafka_mock_pause(&mock);
 	int64_t before = ob_clock_boot_us(&ob_clock_system);
-	row.got = 0;
-	row_deliver(sink);
+	row_deliver(sink, &row);
 	ck_assert_int_lt(ob_clock_boot_us(&ob_clock_system) - before, 20000000);
-	ck_assert_uint_eq(row_count(OB_ERR_DOWN), 5);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_DOWN), 5);
 	ck_assert_msg(strstr(row.acks[0].err.msg, "not acknowledged") != NULL, "%s",
 		      row.acks[0].err.msg);
 	kafka_mock_continue(&mock);
@@ -376,22 +409,22 @@ OB_TEST(a_topic_that_is_not_there_is_about_its_messages)
 	struct ob_sink *sink = start("properties", "topic.metadata.propagation.max.ms=500");
 
 	kafka_mock_tell(&mock, "fail lacking %d", (int)RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	row_init(20, "k", "lacking");
+	row_init(&row, 20, "k", "lacking");
 	for (size_t i = 10; i < 20; i++) {
 		row.parcels[i].delivery.key = row.parcels[i].message.key = OB_STR("other");
 		row.parcels[i].delivery.destination = OB_STR("orders");
 	}
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 10);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 10);
 	ck_assert_ptr_nonnull(strstr(row.acks[0].err.msg, "create the topic"));
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 10);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 10);
 	/* and is found once it is */
 	kafka_mock_tell(&mock, "fail lacking 0");
 	do {
-		row_init(10, "k", "lacking");
-		row_deliver(sink);
-	} while (row_count(OB_ERR_RETRY) == 10);
-	ck_assert_uint_eq(row_count(OB_ERR_NONE), 10);
+		row_init(&row, 10, "k", "lacking");
+		row_deliver(sink, &row);
+	} while (row_count(&row, OB_ERR_RETRY) == 10);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_NONE), 10);
 	stop(sink);
 }
 OB_TEST_END
@@ -401,11 +434,11 @@ OB_TEST(a_key_waits_when_it_goes_to_another_topic)
 	struct ob_sink *sink = start("properties", "topic.metadata.propagation.max.ms=500");
 
 	kafka_mock_tell(&mock, "fail lacking %d", (int)RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	row_init(20, "k", "lacking");
+	row_init(&row, 20, "k", "lacking");
 	for (size_t i = 1; i < 20; i++)
 		row.parcels[i].delivery.destination = OB_STR("orders");
-	row_deliver(sink);
-	ck_assert_uint_eq(row_count(OB_ERR_RETRY), 20);
+	row_deliver(sink, &row);
+	ck_assert_uint_eq(row_count(&row, OB_ERR_RETRY), 20);
 	ck_assert_str_eq(log_text(), "");
 	stop(sink);
 }
@@ -509,8 +542,10 @@ OB_TEST_END
 
 OB_SUITE("sink kafka", a_record_says_what_the_message_is, a_destination_that_is_no_topic_is_refused,
 	 the_largest_message_goes_and_the_next_byte_is_refused,
-	 nothing_behind_a_refused_message_is_stored, other_keys_go_on_when_one_is_refused,
+	 messages_up_to_16_mb_arrive_byte_for_byte, nothing_behind_a_refused_message_is_stored,
+	 other_keys_go_on_when_one_is_refused,
 	 one_message_that_is_too_large_for_the_topic_is_found_among_many,
+	 what_is_handed_over_while_a_refusal_comes_goes_again,
 	 a_desynchronised_producer_is_an_outage_and_is_replaced,
 	 what_passes_by_itself_costs_nothing, a_lost_acknowledgement_is_an_outage_in_time,
 	 a_topic_that_is_not_there_is_about_its_messages, a_key_waits_when_it_goes_to_another_topic,

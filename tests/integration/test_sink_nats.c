@@ -21,7 +21,8 @@ static const char *url_of(int port)
 
 static struct ob_sink *open_at(int port, const char *timeout)
 {
-	struct ob_sink *sink = row_make_sink(&ob_sink_nats, url_of(port), "timeout", timeout, NULL);
+	struct ob_sink *sink =
+		row_make_sink(&ob_sink_nats, "url", url_of(port), "timeout", timeout, NULL);
 
 	must_open(sink);
 	return sink;
@@ -222,7 +223,7 @@ OB_TEST(a_subject_without_a_stream_is_an_outage_until_there_is_one)
 	deliver(sink, 5, "unheard.of");
 	expect_all(OB_ERR_NONE, NULL);
 	ob_sink_free(sink);
-	sink = row_make_sink(&ob_sink_nats, url_of(server.port), "no_stream", "fail", NULL);
+	sink = row_make_sink(&ob_sink_nats, "url", url_of(server.port), "no_stream", "fail", NULL);
 	must_open(sink);
 	deliver(sink, 5, "nobody");
 	expect_all(OB_ERR_RETRY, "503");
@@ -417,7 +418,7 @@ OB_TEST(a_server_that_ends_is_an_outage_and_the_next_one_is_asked)
 	nats_stream_add(&second, "S", "orders.>", NULL);
 	(void)snprintf(url, sizeof(url), "nats://127.0.0.1:%d,127.0.0.1:%d", server.port,
 		       second.port);
-	struct ob_sink *sink = row_make_sink(&ob_sink_nats, url, NULL);
+	struct ob_sink *sink = row_make_sink(&ob_sink_nats, "url", url, NULL);
 	must_open(sink);
 	deliver(sink, 5, "orders.a");
 	ck_assert_uint_eq(nats_stream_count(&server, "S"), 5);

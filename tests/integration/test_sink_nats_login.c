@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The NATS sink: urls, users, tokens, keys, rights, TLS. */
+#include "chaos_proxy.h"
+#include "nats_jwt.h"
 #include "nats_server.h"
+#include "run.h"
 #include "sink/nats.h"
 #include "sink_rows.h"
 
@@ -22,7 +25,7 @@ static const char *url_of(const char *scheme, const char *user, const char *host
 	return url;
 }
 
-#define make_sink(...) row_make_sink(&ob_sink_nats, __VA_ARGS__)
+#define make_sink(...) row_make_sink(&ob_sink_nats, "url", __VA_ARGS__)
 
 static void start(const char *config, const char *login)
 {
@@ -160,6 +163,80 @@ OB_TEST(a_key_is_enough)
 }
 OB_TEST_END
 
+/* ---- credentials ----------------------------------------------------- */
+
+static struct nats_jwt jwt;
+static char creds_dir[64], creds[100];
+
+/* A server whose users come with JWTs, and a file of credentials for one of them. */
+static void start_with_jwts(void)
+{
+	ob_temp_dir(creds_dir);
+	(void)snprintf(creds, sizeof(creds), "%s/relay.creds", creds_dir);
+	nats_jwt_make(&jwt);
+	nats_jwt_creds(&jwt.account, &jwt.user, creds);
+	server.creds = creds;
+	start(jwt.config, NULL);
+}
+
+static void stop_with_jwts(void)
+{
+	nats_server_end(&server);
+	ob_temp_dir_remove(creds_dir);
+}
+
+OB_TEST(a_file_of_credentials_is_enough)
+{
+	start_with_jwts();
+	deliver_three(make_sink(url_of("nats", "", "127.0.0.1"), "creds", creds, NULL));
+	ck_assert_uint_eq(nats_stream_count(&server, "S"), 3);
+	stop_with_jwts();
+}
+OB_TEST_END
+
+OB_TEST(wrong_credentials_are_an_outage_that_says_so)
+{
+	char other[100];
+	struct nats_key key;
+
+	start_with_jwts();
+	(void)snprintf(other, sizeof(other), "%s/other.creds", creds_dir);
+	expect_down(make_sink(url_of("nats", "", "127.0.0.1"), NULL), "check user, password");
+	/* signed by an account that the server does not know */
+	nats_key_make(&key, NATS_KEY_ACCOUNT);
+	nats_jwt_creds(&key, &jwt.user, other);
+	expect_down(make_sink(url_of("nats", "", "127.0.0.1"), "creds", other, NULL),
+		    "check user, password, token or key");
+	/* no credentials at all */
+	write_file(other, "nothing in here\n");
+	expect_down(make_sink(url_of("nats", "", "127.0.0.1"), "creds", other, NULL), "creds");
+	/* and not there */
+	ck_assert_int_eq(unlink(other), 0);
+	struct ob_sink *sink = make_sink(url_of("nats", "", "127.0.0.1"), "creds", other, NULL);
+	must_not_open(sink, OB_ERR_FATAL, "other.creds");
+	ob_sink_free(sink);
+	stop_with_jwts();
+}
+OB_TEST_END
+
+/* The file is read again at each connection: credentials may be renewed while the relay runs. */
+OB_TEST(renewed_credentials_are_used_without_a_restart)
+{
+	struct nats_key key;
+
+	start_with_jwts();
+	char mine[100];
+	(void)snprintf(mine, sizeof(mine), "%s/mine.creds", creds_dir);
+	nats_key_make(&key, NATS_KEY_ACCOUNT);
+	nats_jwt_creds(&key, &jwt.user, mine);
+	struct ob_sink *sink = make_sink(url_of("nats", "", "127.0.0.1"), "creds", mine, NULL);
+	must_not_open(sink, OB_ERR_DOWN, "check user, password, token or key");
+	nats_jwt_creds(&jwt.account, &jwt.user, mine);
+	deliver_three(sink);
+	stop_with_jwts();
+}
+OB_TEST_END
+
 /* ---- rights ---------------------------------------------------------- */
 
 OB_TEST(a_subject_that_is_not_ours_fails_its_messages_alone)
@@ -216,6 +293,31 @@ OB_TEST(tls_is_verified_unless_told_otherwise)
 }
 OB_TEST_END
 
+/* The library itself would wait for ever. */
+OB_TEST(a_server_that_falls_silent_in_the_handshake_is_an_outage)
+{
+	struct chaos_plan silent = { .end = CHAOS_MUTE };
+	char url[64];
+
+	server.tls = true;
+	start(NULL, NULL);
+	struct chaos_proxy *proxy = chaos_proxy_new(server.port);
+	silent.cut[CHAOS_TO_CLIENT].match = "\x16\x03"; /* what a handshake of TLS begins with */
+	chaos_proxy_plan(proxy, &silent);
+	(void)snprintf(url, sizeof(url), "tls://localhost:%d", chaos_proxy_port(proxy));
+	struct ob_sink *sink = make_sink(url, "tls_ca", server.ca, "connect_timeout", "2s", NULL);
+	for (size_t i = 1; i <= 2; i++) {
+		must_not_open(sink, OB_ERR_DOWN, "has not answered in the TLS handshake");
+		ck_assert_uint_eq(chaos_proxy_cuts(proxy), i);
+	}
+	ob_sink_free(sink);
+	chaos_proxy_plan(proxy, &(struct chaos_plan){ 0 });
+	deliver_three(make_sink(url, "tls_ca", server.ca, NULL));
+	chaos_proxy_free(proxy);
+	nats_server_end(&server);
+}
+OB_TEST_END
+
 OB_TEST(without_tls_at_the_server_nothing_is_sent)
 {
 	start(NULL, NULL);
@@ -251,6 +353,9 @@ OB_SUITE_NEEDS("nats login", nats_server_missing(), urls_are_taken_apart,
 	       bad_options_are_refused_without_showing_a_secret,
 	       the_description_names_the_servers_and_no_secret,
 	       a_user_and_a_password_are_needed_and_enough, a_token_is_enough, a_key_is_enough,
+	       a_file_of_credentials_is_enough, wrong_credentials_are_an_outage_that_says_so,
+	       renewed_credentials_are_used_without_a_restart,
 	       a_subject_that_is_not_ours_fails_its_messages_alone,
-	       tls_is_verified_unless_told_otherwise, without_tls_at_the_server_nothing_is_sent,
-	       ten_thousand_messages_pass_through_tls)
+	       tls_is_verified_unless_told_otherwise,
+	       a_server_that_falls_silent_in_the_handshake_is_an_outage,
+	       without_tls_at_the_server_nothing_is_sent, ten_thousand_messages_pass_through_tls)

@@ -2,7 +2,8 @@
 /*
  * One thread and one poll() for all connections. A direction holds one block: it is read only
  * when the block before has gone out, so that a slow reader slows the writer down as a
- * network would. What may be the beginning of the bytes to match is held back until more comes.
+ * network would. What may be the beginning of the bytes to match or to exchange is held back
+ * until more comes.
  */
 #include "chaos_proxy.h"
 
@@ -47,6 +48,8 @@ struct chaos_proxy {
 	bool ends, breaks;
 	struct chaos_plan plan;
 	char match[CHAOS_WAYS][MATCH_MAX];
+	char swap_from[MATCH_MAX], swap_to[MATCH_MAX];
+	size_t swap_size; /* 0: nothing is exchanged */
 	size_t connections, cuts;
 	struct link links[LINKS_MAX];
 	size_t link_count;
@@ -140,18 +143,32 @@ static bool cut(struct chaos_proxy *p, size_t at)
 
 /* ---- moving bytes ---------------------------------------------------- */
 
-/* How much of the block may pass; *ret_cut: and then the connection is cut. */
-static size_t judge(const struct chaos_cut *limit, const struct flow *flow, bool *ret_cut)
+/* How many bytes at the end of the block may be the beginning of these. */
+static size_t beginning(const struct flow *flow, const char *bytes, size_t size)
+{
+	size_t keep = size - 1 < flow->size ? size - 1 : flow->size;
+
+	while (keep > 0 && memcmp(flow->block + flow->size - keep, bytes, keep) != 0)
+		keep--;
+	return keep;
+}
+
+/*
+ * How much of the block may pass, of which `keep` bytes at the end must wait; *ret_cut: and then
+ * the connection is cut.
+ */
+static size_t judge(const struct chaos_cut *limit, const struct flow *flow, size_t keep,
+		    bool *ret_cut)
 {
 	const char *found = NULL;
-	size_t keep = 0, pass;
+	size_t pass;
 
 	*ret_cut = false;
 	if (limit->match) {
+		size_t more = beginning(flow, limit->match, limit->match_size);
+
 		found = memmem(flow->block, flow->size, limit->match, limit->match_size);
-		keep = limit->match_size - 1 < flow->size ? limit->match_size - 1 : flow->size;
-		while (keep > 0 && memcmp(flow->block + flow->size - keep, limit->match, keep) != 0)
-			keep--;
+		keep = more > keep ? more : keep;
 	}
 	pass = found ? (size_t)(found - flow->block) : flow->size - keep;
 	*ret_cut = found != NULL;
@@ -190,6 +207,18 @@ static void fill(const struct chaos_proxy *p, struct link *link, int way)
 	flow->size += (size_t)n;
 }
 
+/* Exchange what is to be exchanged; returns how many bytes at the end may belong to it. */
+static size_t swap(const struct chaos_proxy *p, struct flow *flow, int way)
+{
+	if (way != CHAOS_TO_CLIENT || p->swap_size == 0)
+		return 0;
+	for (char *at = flow->block;
+	     (at = memmem(at, flow->size - (size_t)(at - flow->block), p->swap_from, p->swap_size));
+	     at += p->swap_size)
+		memcpy(at, p->swap_to, p->swap_size);
+	return beginning(flow, p->swap_from, p->swap_size);
+}
+
 /* Write what may go. Returns false when the reader is gone. */
 static bool drain(const struct chaos_proxy *p, struct link *link, int way)
 {
@@ -220,7 +249,7 @@ static bool move_one_way(struct chaos_proxy *p, size_t at, int way)
 	if (flow->due_ms > now_ms())
 		return false;
 	/* what was held back cannot become the match when no more will come */
-	size_t pass = judge(&p->plan.cut[way], flow, &cuts);
+	size_t pass = judge(&p->plan.cut[way], flow, swap(p, flow, way), &cuts);
 	flow->ready = flow->ends && !cuts ? flow->size : flow->sent > pass ? flow->sent : pass;
 	if (!drain(p, link, way)) {
 		close_link(p, at, true);
@@ -377,6 +406,16 @@ void chaos_proxy_plan(struct chaos_proxy *p, const struct chaos_plan *plan)
 	}
 	(void)pthread_mutex_unlock(&p->lock);
 	ring(p);
+}
+
+void chaos_proxy_swap(struct chaos_proxy *p, const char *from, const char *to, size_t size)
+{
+	ck_assert_uint_le(size, MATCH_MAX);
+	(void)pthread_mutex_lock(&p->lock);
+	memcpy(p->swap_from, from, size);
+	memcpy(p->swap_to, to, size);
+	p->swap_size = size;
+	(void)pthread_mutex_unlock(&p->lock);
 }
 
 void chaos_proxy_break(struct chaos_proxy *p)

@@ -42,6 +42,11 @@ void chaos_proxy_free(struct chaos_proxy *proxy);
 int chaos_proxy_port(const struct chaos_proxy *proxy);
 /* `plan` is copied, the bytes to match too. The count of passed bytes begins anew. */
 void chaos_proxy_plan(struct chaos_proxy *proxy, const struct chaos_plan *plan);
+/*
+ * From now on, in what comes from the server, `from` is exchanged for `to`, of the same size: for
+ * protocols that name the server's own address. Both are copied.
+ */
+void chaos_proxy_swap(struct chaos_proxy *proxy, const char *from, const char *to, size_t size);
 /* Reset all that is open, now. */
 void chaos_proxy_break(struct chaos_proxy *proxy);
 /* How many connections came, and how many were cut by the plan, so far. */

@@ -16,13 +16,16 @@ enum { PATIENCE_MS = 30000 };
 
 /* ---- the process ----------------------------------------------------- */
 
-static void child(const char *program, int in, int out)
+static void child(const char *program, int brokers, int in, int out)
 {
+	char count[16];
+
+	(void)snprintf(count, sizeof(count), "%d", brokers > 0 ? brokers : 2);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)dup2(in, 0);
 	(void)dup2(out, 1);
 	closefrom(3);
-	(void)execl(program, program, (char *)NULL);
+	(void)execl(program, program, count, (char *)NULL);
 	_exit(127);
 }
 
@@ -70,10 +73,12 @@ void kafka_mock_start(struct kafka_mock *mock)
 	ck_assert_msg(program != NULL, "KAFKA_MOCK is not set");
 	ck_assert_int_eq(pipe(to), 0);
 	ck_assert_int_eq(pipe(from), 0);
-	*mock = (struct kafka_mock){ .pid = fork(), .in = to[1], .out = from[0] };
+	*mock = (struct kafka_mock){
+		.broker_count = mock->broker_count, .pid = fork(), .in = to[1], .out = from[0]
+	};
 	ck_assert_int_ge(mock->pid, 0);
 	if (mock->pid == 0)
-		child(program, to[0], from[1]);
+		child(program, mock->broker_count, to[0], from[1]);
 	(void)close(to[0]);
 	(void)close(from[1]);
 	read_line(mock, line, sizeof(line));
@@ -89,7 +94,15 @@ void kafka_mock_end(struct kafka_mock *mock)
 	(void)close(mock->out);
 	(void)kill(mock->pid, SIGKILL);
 	ck_assert_int_eq(waitpid(mock->pid, NULL, 0), mock->pid);
-	*mock = (struct kafka_mock){ 0 };
+	*mock = (struct kafka_mock){ .broker_count = mock->broker_count };
+}
+
+int kafka_mock_port(const struct kafka_mock *mock)
+{
+	const char *colon = strchr(mock->brokers, ':');
+
+	ck_assert_ptr_nonnull(colon);
+	return (int)strtol(colon + 1, NULL, 10);
 }
 
 void kafka_mock_tell(struct kafka_mock *mock, const char *fmt, ...)

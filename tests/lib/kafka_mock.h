@@ -22,6 +22,7 @@ struct kafka_mark {
 };
 
 struct kafka_mock {
+	int broker_count; /* in; 0: two */
 	pid_t pid;
 	int in, out; /* its stdin and stdout */
 	char brokers[256];
@@ -40,6 +41,8 @@ struct kafka_record {
 
 void kafka_mock_start(struct kafka_mock *mock);
 void kafka_mock_end(struct kafka_mock *mock);
+/* The port of the first broker. */
+int kafka_mock_port(const struct kafka_mock *mock);
 /* A line of kafka_mock_server.c; it must be obeyed. */
 void kafka_mock_tell(struct kafka_mock *mock, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

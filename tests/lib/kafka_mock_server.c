@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * librdkafka's mock cluster as a process of its own: two brokers on free ports of 127.0.0.1, all in
- * memory. Prints "brokers host:port,host:port", then obeys lines, each answered by "ok":
+ * librdkafka's mock cluster as a process of its own: so many brokers on free ports of 127.0.0.1,
+ * all in memory. Prints "brokers host:port,host:port", then obeys lines, each answered by "ok":
  *
  *   topic NAME PARTITIONS      create
  *   fail NAME CODE             what is said of that topic's metadata; 0: all is well again
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BROKERS = 2, PRODUCE = 0, ALL_BROKERS = -1, REFUSALS_MAX = 1000 };
+enum { PRODUCE = 0, ALL_BROKERS = -1, REFUSALS_MAX = 1000 };
 
 static void refuse(rd_kafka_mock_cluster_t *cluster, int code, size_t count)
 {
@@ -53,14 +53,15 @@ static int obey(rd_kafka_mock_cluster_t *cluster, const char *verb, const char *
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[512], verb[16], a[300], b[16], why[300];
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 
 	(void)rd_kafka_conf_set(conf, "log_level", "2", NULL, 0);
 	rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why));
-	rd_kafka_mock_cluster_t *cluster = rk ? rd_kafka_mock_cluster_new(rk, BROKERS) : NULL;
+	rd_kafka_mock_cluster_t *cluster =
+		argc > 1 && rk ? rd_kafka_mock_cluster_new(rk, number(argv[1])) : NULL;
 
 	if (!cluster)
 		return 1;

@@ -4,7 +4,6 @@
 
 #include "run.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,45 +34,7 @@ const char *nats_server_missing(void)
 	return program() ? NULL : "nats-server is not installed";
 }
 
-static int unused_port(void)
-{
-	struct sockaddr_in any = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(any);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-	(void)close(fd);
-	return ntohs(any.sin_port);
-}
-
 /* ---- files ----------------------------------------------------------- */
-
-static void shell(const char *dir, const char *command)
-{
-	const char *argv[] = { "/bin/sh", "-ec", command, NULL };
-	struct ob_run run = { .argv = argv, .dir = dir };
-
-	ob_run(&run);
-	ck_assert_msg(run.code == 0, "%s: %s", command, run.err);
-	ob_run_done(&run);
-}
-
-static void make_certificates(struct nats_server *s)
-{
-	shell(s->dir,
-	      "for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt "
-	      "ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=$ca -keyout $ca.key -out $ca.crt; "
-	      "done\n"
-	      "printf 'subjectAltName=DNS:localhost' >ext\n"
-	      "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server "
-	      "-keyout server.key -out server.csr\n"
-	      "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 "
-	      "-extfile ext -out server.crt");
-	(void)snprintf(s->ca, sizeof(s->ca), "%s/ca.crt", s->dir);
-	(void)snprintf(s->other_ca, sizeof(s->other_ca), "%s/other.crt", s->dir);
-}
 
 static void write_config(const struct nats_server *s)
 {
@@ -123,6 +84,8 @@ static natsStatus set_options(const struct nats_server *s, natsOptions *options)
 	(void)snprintf(url, sizeof(url), "nats://%slocalhost:%d", s->login ? s->login : "",
 		       s->port);
 	status = natsOptions_SetURL(options, url);
+	if (status == NATS_OK && s->creds)
+		status = natsOptions_SetUserCredentialsFromFiles(options, s->creds, NULL);
 	if (status == NATS_OK && s->tls)
 		status = natsOptions_SetSecure(options, true);
 	if (status == NATS_OK && s->tls)
@@ -171,9 +134,9 @@ void nats_server_restart(struct nats_server *s)
 void nats_server_start(struct nats_server *s)
 {
 	ob_temp_dir(s->dir);
-	s->port = unused_port();
+	s->port = free_port();
 	if (s->tls)
-		make_certificates(s);
+		certs_make(s->dir, s->ca, s->other_ca);
 	write_config(s);
 	nats_server_restart(s);
 }

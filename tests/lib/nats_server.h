@@ -6,6 +6,8 @@
 #ifndef OB_TESTS_NATS_SERVER_H
 #define OB_TESTS_NATS_SERVER_H
 
+#include "certs.h"
+
 #include <nats/nats.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,13 +17,14 @@ struct nats_server {
 	/* in */
 	const char *config; /* further lines for its configuration, or NULL */
 	const char *login;  /* "user:password@" of the client that looks; NULL: none is needed */
+	const char *creds;  /* or its file of credentials */
 	bool tls;           /* demands TLS, with certificates of its own */
 	/* out */
 	pid_t pid;
 	char dir[64];
 	int port;
-	char ca[96]; /* tls: the certificate that signed the server's */
-	char other_ca[96];
+	char ca[CERTS_PATH]; /* tls: the certificate that signed the server's */
+	char other_ca[CERTS_PATH];
 	natsConnection *client; /* to look at what is stored; reconnects by itself */
 	jsCtx *js;
 };

@@ -49,19 +49,33 @@ static void check(amqp_connection_state_t client, const char *doing)
 	ck_assert_msg(is_good(amqp_get_rpc_reply(client)), "%s failed", doing);
 }
 
-void rabbitmq_queue(amqp_connection_state_t client, const char *name, int overflow)
+static void declare(amqp_connection_state_t client, const char *name, const char *type,
+		    int overflow)
 {
-	amqp_table_entry_t limits[] = {
+	amqp_table_entry_t entries[] = {
+		{ .key = amqp_cstring_bytes("x-queue-type"),
+		  .value = { .kind = AMQP_FIELD_KIND_UTF8,
+			     .value.bytes = amqp_cstring_bytes(type) } },
 		{ .key = amqp_cstring_bytes("x-max-length"),
 		  .value = { .kind = AMQP_FIELD_KIND_I32, .value.i32 = overflow } },
 		{ .key = amqp_cstring_bytes("x-overflow"),
 		  .value = { .kind = AMQP_FIELD_KIND_UTF8,
 			     .value.bytes = amqp_cstring_bytes("reject-publish") } },
 	};
-	amqp_table_t args = { overflow > 0 ? 2 : 0, limits };
+	amqp_table_t args = { overflow > 0 ? 3 : 1, entries };
 
 	(void)amqp_queue_declare(client, CHANNEL, amqp_cstring_bytes(name), 0, 1, 0, 0, args);
 	check(client, "declaring a queue");
+}
+
+void rabbitmq_queue(amqp_connection_state_t client, const char *name, int overflow)
+{
+	declare(client, name, "classic", overflow);
+}
+
+void rabbitmq_quorum_queue(amqp_connection_state_t client, const char *name, int overflow)
+{
+	declare(client, name, "quorum", overflow);
 }
 
 void rabbitmq_delete_queue(amqp_connection_state_t client, const char *name)

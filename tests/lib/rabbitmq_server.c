@@ -288,3 +288,27 @@ void rabbitmq_ctl(const struct rabbitmq_server *s, const char *const *words)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_msg(status == 0, "rabbitmqctl %s failed, see %s/output", words[0], s->dir);
 }
+
+/* By the debug interface of the process that is the queue. */
+static void tell_queue(const struct rabbitmq_server *s, const char *verb, const char *name)
+{
+	char text[300];
+	const char *const words[] = { "eval", text, NULL };
+
+	(void)snprintf(
+		text, sizeof(text),
+		"{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"%s\">>)), "
+		"sys:%s(amqqueue:get_pid(Q)).",
+		name, verb);
+	rabbitmq_ctl(s, words);
+}
+
+void rabbitmq_suspend_queue(const struct rabbitmq_server *s, const char *name)
+{
+	tell_queue(s, "suspend", name);
+}
+
+void rabbitmq_resume_queue(const struct rabbitmq_server *s, const char *name)
+{
+	tell_queue(s, "resume", name);
+}

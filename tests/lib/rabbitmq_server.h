@@ -48,6 +48,11 @@ amqp_connection_state_t rabbitmq_connect(const struct rabbitmq_server *server);
 void rabbitmq_disconnect(amqp_connection_state_t client);
 /* A durable queue; `overflow`: of at most so many messages, then it refuses; 0: without a limit. */
 void rabbitmq_queue(amqp_connection_state_t client, const char *name, int overflow);
+/* The same of type quorum, with this node as its one member. */
+void rabbitmq_quorum_queue(amqp_connection_state_t client, const char *name, int overflow);
+/* A queue takes and confirms nothing any more, and goes on where it stood. */
+void rabbitmq_suspend_queue(const struct rabbitmq_server *server, const char *name);
+void rabbitmq_resume_queue(const struct rabbitmq_server *server, const char *name);
 void rabbitmq_delete_queue(amqp_connection_state_t client, const char *name);
 /* A durable exchange, and a queue bound to it. */
 void rabbitmq_exchange(amqp_connection_state_t client, const char *name, const char *type);

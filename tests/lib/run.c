@@ -183,3 +183,19 @@ int free_port(void)
 	(void)close(fd);
 	return ntohs(any.sin_port);
 }
+
+int listen_on(int port, int *ret_port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+	*ret_port = ntohs(at.sin_port);
+	return fd;
+}

@@ -34,5 +34,7 @@ void ob_temp_dir_remove(const char *dir);
 
 /* A port of 127.0.0.1 that nobody has now. */
 int free_port(void);
+/* Listen on this port of 127.0.0.1; 0: on a free one. Returns the socket. */
+int listen_on(int port, int *ret_port);
 
 #endif

@@ -127,5 +127,22 @@ OB_TEST(a_mute_connection_stays_open)
 }
 OB_TEST_END
 
+OB_TEST(what_the_server_says_of_itself_is_exchanged_even_in_parts)
+{
+	meet(&(struct chaos_plan){ 0 });
+	chaos_proxy_swap(proxy, "here", "away", 4);
+	say(client, "here");
+	expect(server, "here", false);
+	say(server, "here and he");
+	expect(client, "away and ", false);
+	say(server, "re, hehere, her");
+	expect(client, "away, heaway, ", false);
+	(void)shutdown(server, SHUT_WR);
+	expect(client, "her", true);
+	part();
+}
+OB_TEST_END
+
 OB_SUITE("chaos proxy", a_plain_one_passes_everything_on, a_cut_comes_after_exactly_so_many_bytes,
-	 bytes_to_match_do_not_pass_even_in_two_parts, a_mute_connection_stays_open)
+	 bytes_to_match_do_not_pass_even_in_two_parts, a_mute_connection_stays_open,
+	 what_the_server_says_of_itself_is_exchanged_even_in_parts)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What a store or a sink has to say about promises that are weaker than they look. */
+#ifndef OB_RELAY_ADVICE_H
+#define OB_RELAY_ADVICE_H
+
+#include "base/buf.h"
+#include "base/log.h"
+
+/* A warning for each line; `what` is the message of all of them. `log` NULL: silent. */
+void ob_advice_log(const struct ob_log *log, const char *relay, const char *what,
+		   const struct ob_buf *lines);
+
+#endif
