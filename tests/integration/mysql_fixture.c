@@ -147,3 +147,72 @@ void put(struct ob_store *store, const char *event_type, const char *key)
 	ok(ob_store_tx_push(store, &message, 1, NULL, &index, &fault));
 	ok(ob_store_tx_end(store, true, &fault));
 }
+
+/* ---- a worker ------------------------------------------------------- */
+
+const struct ob_uuid worker_id = { { 1, [6] = 0x40, [8] = 0x80 } };
+
+void worker_begin(struct worker *w, const char *user)
+{
+	struct ob_lease *leases;
+	uint32_t all;
+
+	*w = (struct worker){ .store = fixture_store(user), .arena = OB_ARENA_INIT(SIZE_MAX / 2) };
+	ob_batch_init(&w->batch);
+	ok(ob_store_seed(w->store, "default", &all, &fault));
+	ok(ob_store_take(w->store, "default", &worker_id, all, 60000, &w->arena, &leases,
+			 &w->lease_count, &fault));
+	ck_assert_uint_le(w->lease_count, 64);
+	for (size_t i = 0; i < w->lease_count; i++)
+		w->leases[i] = leases[i];
+}
+
+void worker_end(struct worker *w)
+{
+	ob_batch_done(&w->batch);
+	ob_arena_done(&w->arena);
+	ob_store_free(w->store);
+}
+
+int worker_fetch(struct worker *w, uint32_t limit)
+{
+	uint32_t partitions[64];
+	const struct ob_fetch fetch = {
+		.target = "default",
+		.partitions = partitions,
+		.partition_count = w->lease_count,
+		.limit = limit,
+		.max_bytes = 1 << 24,
+	};
+
+	for (size_t i = 0; i < w->lease_count; i++)
+		partitions[i] = w->leases[i].partition;
+	return ob_store_fetch(w->store, &fetch, &w->batch, &w->err);
+}
+
+int worker_settle(struct worker *w, enum ob_outcome_kind kind)
+{
+	static struct ob_outcome outcomes[2000];
+	const struct ob_settle settle = {
+		.target = "default",
+		.owner = worker_id,
+		.leases = w->leases,
+		.lease_count = w->lease_count,
+		.outcomes = outcomes,
+		.outcome_count = w->batch.count,
+	};
+
+	for (uint32_t i = 0; i < w->batch.count; i++)
+		outcomes[i] = (struct ob_outcome){ .message = &w->batch.messages[i],
+						   .kind = kind,
+						   .delay_ms = 3600000 };
+	return ob_store_settle(w->store, &settle, NULL, &w->settled, &w->err);
+}
+
+void *settle_in_thread(void *arg)
+{
+	struct worker *w = arg;
+
+	w->result = worker_settle(w, OB_OUTCOME_PUBLISHED);
+	return NULL;
+}

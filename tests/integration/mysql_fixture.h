@@ -51,6 +51,29 @@ void wait_for_a_waiter(void);
 /* Commit one message of this event type and key. */
 void put(struct ob_store *store, const char *event_type, const char *key);
 
+/* What a worker does, on one connection. */
+struct worker {
+	struct ob_store *store;
+	struct ob_batch batch;
+	struct ob_arena arena;
+	struct ob_lease leases[64];
+	size_t lease_count;
+	struct ob_settled settled;
+	struct ob_err err;
+	int result;
+};
+
+extern const struct ob_uuid worker_id;
+
+/* Connect as that user and take all partitions. */
+void worker_begin(struct worker *w, const char *user);
+void worker_end(struct worker *w);
+/* Both leave an error in w->err. All of the batch gets that outcome. */
+int worker_fetch(struct worker *w, uint32_t limit);
+int worker_settle(struct worker *w, enum ob_outcome_kind kind);
+/* Settle as published, for a thread; the result goes to w->result. */
+void *settle_in_thread(void *arg);
+
 #define ok(call) \
 	do { \
 		int ok_r_ = (call); \

@@ -171,3 +171,37 @@ const char *fetched(struct ob_store *store)
 				      batch.messages[i].event_type.p);
 	return labels;
 }
+
+static struct ob_uuid uuid(uint8_t n)
+{
+	return (struct ob_uuid){ { [0] = n, [6] = 0x40, [8] = 0x80 } };
+}
+
+struct ob_settle hold(struct ob_store *store, uint8_t owner, int64_t ttl_ms)
+{
+	static struct ob_arena arena = { .max = 1 << 20 };
+	struct ob_uuid id = uuid(owner);
+	struct ob_lease *leases;
+	size_t count;
+	uint32_t all;
+
+	ok(ob_store_seed(store, "default", &all, &err));
+	ok(ob_store_take(store, "default", &id, all, ttl_ms, &arena, &leases, &count, &err));
+	return (struct ob_settle){
+		.target = "default", .owner = id, .leases = leases, .lease_count = count
+	};
+}
+
+struct ob_settled publish(struct ob_store *store, struct ob_settle settle)
+{
+	struct ob_outcome outcomes[16];
+	struct ob_settled settled;
+
+	ck_assert_uint_le(batch.count, 16);
+	for (uint32_t i = 0; i < batch.count; i++)
+		outcomes[i] = (struct ob_outcome){ .message = &batch.messages[i] };
+	settle.outcomes = outcomes;
+	settle.outcome_count = batch.count;
+	ok(ob_store_settle(store, &settle, NULL, &settled, &err));
+	return settled;
+}

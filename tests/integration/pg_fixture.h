@@ -41,6 +41,10 @@ void put(struct ob_store *store, const char *label, const char *key);
 /* The labels that a fetch of all partitions brings: "a b"; valid until the next call. */
 const char *fetched(struct ob_store *store);
 extern struct ob_batch batch; /* what was fetched */
+/* Take all partitions for a worker; its leases, valid until the end. */
+struct ob_settle hold(struct ob_store *store, uint8_t owner, int64_t ttl_ms);
+/* Settle the whole batch as published. */
+struct ob_settled publish(struct ob_store *store, struct ob_settle settle);
 
 #define ok(call) \
 	do { \
