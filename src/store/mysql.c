@@ -86,6 +86,7 @@ static void mysql_close_store(struct ob_store *store)
 	struct my_store *s = (struct my_store *)store;
 
 	my_disconnect(s);
+	free(s->handed);
 	my_url_done(&s->address);
 }
 

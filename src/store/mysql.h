@@ -106,6 +106,12 @@ enum {
 
 struct my_query;
 
+/* A message that was handed out. */
+struct my_handed {
+	int64_t seq;
+	uint32_t partition;
+};
+
 /* Where the server is, from the URL. */
 struct my_address {
 	char *host, *user, *password, *database; /* owned; NULL: not given */
@@ -122,13 +128,15 @@ struct my_store {
 	MYSQL *db; /* NULL: not connected (any more) */
 	struct my_query *query[MY_COUNT][MY_LIST_SIZES];
 	struct my_query *search[MY_SEARCH_COUNT][MY_LIST_SIZES];
-	outbox *writer;   /* for tx_push, made on first use */
-	bool broken;      /* connect again before the next call */
-	bool patient;     /* this connection has no time limit for a statement */
-	bool in_tx;       /* between tx_begin and tx_end */
-	bool held;        /* the last fetch found something held */
-	unsigned code;    /* of the last failure: the server's number */
-	size_t row_bytes; /* of a message, lately: how many to load at once */
+	outbox *writer;           /* for tx_push, made on first use */
+	bool broken;              /* connect again before the next call */
+	bool patient;             /* this connection has no time limit for a statement */
+	bool in_tx;               /* between tx_begin and tx_end */
+	bool held;                /* the last fetch found something held */
+	unsigned code;            /* of the last failure: the server's number */
+	size_t row_bytes;         /* of a message, lately: how many to load at once */
+	struct my_handed *handed; /* by seq: what is in flight, as far as it is known */
+	size_t handed_count, handed_room;
 	char version[64];
 };
 
@@ -292,12 +300,22 @@ struct my_searching {
 	const uint32_t *partitions; /* at most MY_LANES_MAX */
 	size_t lanes;
 	uint32_t first_lane;
-	uint32_t limit; /* of each lane */
+	uint32_t limit;            /* of each lane, */
+	const uint32_t *in_flight; /* and so many more, by partition; NULL: none */
 	const struct ob_uuid *token;
 };
 
 int my_search(struct my_store *s, const struct my_searching *search, struct my_rows *out,
 	      bool *ret_held, struct ob_err *err);
+
+/* ---- what is in flight: mysql_flight.c ------------------------------- */
+
+bool my_in_flight(const struct ob_fetch *fetch, int64_t seq);
+/* How many messages in flight may stand in each partition; count[] begins as zeroes. */
+void my_flight_count(const struct my_store *s, const struct ob_fetch *fetch,
+		     uint32_t count[OB_PARTITIONS_MAX]);
+/* Remember where the messages of the batch stand, and those of before that are still in flight. */
+void my_flight_note(struct my_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch);
 
 /* ---- rows as they are, and keys: mysql_keys.c ------------------------ */
 

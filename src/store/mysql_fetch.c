@@ -10,27 +10,11 @@ struct fetching {
 	const struct ob_fetch *fetch;
 	struct ob_batch *batch;
 	uint32_t partitions[OB_PARTITIONS_MAX];
+	uint32_t in_flight[OB_PARTITIONS_MAX]; /* by partition: they stand before what is wanted */
 	uint32_t lanes;
 	struct my_rows found; /* struct my_candidate, by lane, priority, seq */
 	bool held;
 };
-
-static bool is_excluded(const struct ob_fetch *fetch, int64_t seq)
-{
-	size_t low = 0, high = fetch->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (fetch->exclude[middle] == seq)
-			return true;
-		if (fetch->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
 
 static enum my_search search_of(enum ob_ordering ordering, bool held)
 {
@@ -69,8 +53,8 @@ static int find(struct my_store *s, struct fetching *f, enum my_search how, uint
 			.partitions = f->partitions + i,
 			.lanes = f->lanes - i < MY_LANES_MAX ? f->lanes - i : MY_LANES_MAX,
 			.first_lane = i,
-			/* All in flight may stand in one lane, before what is wanted. */
-			.limit = limit + (uint32_t)f->fetch->exclude_count,
+			.limit = limit,
+			.in_flight = f->in_flight,
 		};
 
 		r = my_search(s, &search, &f->found, &f->held, err);
@@ -79,7 +63,7 @@ static int find(struct my_store *s, struct fetching *f, enum my_search how, uint
 		return r;
 	list = (void *)f->found.data;
 	for (size_t i = 0; i < f->found.count; i++) {
-		if (!is_excluded(f->fetch, list[i].seq))
+		if (!my_in_flight(f->fetch, list[i].seq))
 			list[kept++] = list[i];
 	}
 	f->found.count = kept;
@@ -209,9 +193,12 @@ int my_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_bat
 	}
 	if (f.lanes == 0)
 		return 0;
+	my_flight_count(s, fetch, f.in_flight);
 	/* One statement is one snapshot; several need a transaction. */
 	r = f.lanes > MY_LANES_MAX ? my_read(s, fetch_work, &f, err) : fetch_work(s, &f, err);
 	if (r < 0)
 		ob_batch_reset(batch);
+	else
+		my_flight_note(s, fetch, batch);
 	return r;
 }

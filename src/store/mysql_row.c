@@ -92,14 +92,20 @@ int my_add_message(struct ob_batch *batch, const struct ob_message *from, struct
 
 static void bind_lanes(struct my_query *q, const struct my_searching *search)
 {
-	int64_t lanes[MY_LANES_MAX * 2];
+	int64_t lanes[MY_LANES_MAX * 2], limits[MY_LANES_MAX * 2];
 	size_t size = my_lane_size(search->lanes);
 
 	/* Two parts may name the lanes, each all of them; no row is in partition -1. */
-	for (size_t i = 0; i < size; i++)
-		lanes[i] = lanes[size + i] =
-			i < search->lanes ? (int64_t)search->partitions[i] : -1;
+	for (size_t i = 0; i < size; i++) {
+		bool used = i < search->lanes;
+		uint32_t more =
+			used && search->in_flight ? search->in_flight[search->partitions[i]] : 0;
+
+		lanes[i] = lanes[size + i] = used ? (int64_t)search->partitions[i] : -1;
+		limits[i] = limits[size + i] = (int64_t)search->limit + more;
+	}
 	my_bind_list(q, "partition", lanes, size * 2);
+	my_bind_list(q, "limit", limits, size * 2);
 }
 
 int my_search(struct my_store *s, const struct my_searching *search, struct my_rows *out,
@@ -114,7 +120,6 @@ int my_search(struct my_store *s, const struct my_searching *search, struct my_r
 	for (size_t i = 0; i < search->lanes; i++)
 		lane_of[search->partitions[i]] = search->first_lane + (uint32_t)i;
 	my_bind_text(q, "target", search->target);
-	my_bind_int(q, "limit", search->limit);
 	if (search->token)
 		my_bind_uuid(q, "token", search->token);
 	bind_lanes(q, search);

@@ -489,38 +489,6 @@ OB_TEST(a_resize_keeps_rows_numbers_and_what_others_added)
 }
 OB_TEST_END
 
-/* Steps of SQLite's machine that a fetch of what is ready takes. */
-static int fetch_steps(struct ob_store *store, struct ob_batch *batch)
-{
-	sqlite3_stmt *stmt;
-
-	ok(lite_prepare(lite(store), LITE_candidates, &stmt, &err));
-	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
-	(void)fetch(store, batch);
-	return sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
-}
-
-OB_TEST(a_fetch_costs_the_same_however_much_was_published)
-{
-	struct ob_store *store = new_store("a.db", NULL);
-	struct ob_batch batch;
-
-	ob_batch_init(&batch);
-	put(store, "1", 10);
-	int before = fetch_steps(store, &batch);
-	for (int i = 0; i < 5; i++) {
-		put(store, "2", 500);
-		sql_on("a.db",
-		       "UPDATE outbox SET status = 1, published_at = 1 "
-		       "WHERE aggregate_id = '2'");
-	}
-	ck_assert_int_eq(fetch_steps(store, &batch), before);
-	ck_assert_uint_eq(batch.count, 10);
-	ob_batch_done(&batch);
-	ob_store_free(store);
-}
-OB_TEST_END
-
 LITE_SUITE("store_sqlite_schema", several_processes_set_up_at_once_and_one_makes_the_tables,
 	   the_printed_sql_makes_what_setup_makes,
 	   a_foreign_table_is_refused_and_its_missing_column_named, a_foreign_companion_is_refused,
@@ -532,5 +500,4 @@ LITE_SUITE("store_sqlite_schema", several_processes_set_up_at_once_and_one_makes
 	   hostile_but_legal_names_work, optional_columns_can_all_be_switched_off,
 	   ids_may_be_text_of_either_case, a_binary_payload_keeps_every_byte,
 	   a_plain_insert_is_a_message_with_a_partition, a_bad_id_is_named_and_not_skipped,
-	   a_resize_keeps_rows_numbers_and_what_others_added,
-	   a_fetch_costs_the_same_however_much_was_published)
+	   a_resize_keeps_rows_numbers_and_what_others_added)
