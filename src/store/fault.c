@@ -2,6 +2,8 @@
 /* The fault decorator: passes every call on, and lets one of them fail. */
 #include "store/fault.h"
 
+#include "base/cleanup.h"
+
 #include <assert.h>
 
 struct fault_store {
@@ -94,6 +96,14 @@ static int fault_setup(struct ob_store *store, const struct ob_setup *setup,
 static int fault_check(struct ob_store *store, struct ob_err *err)
 {
 	PASS(check, ob_store_check(inner_of(store), err), (void)0);
+}
+
+static int fault_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf lines = OB_BUF_INIT(1 << 16);
+
+	PASS(advise, ob_store_advise(inner_of(store), &lines, err),
+	     ob_buf_add(out, (struct ob_str){ ob_buf_str(&lines), lines.len }));
 }
 
 static int fault_tx_begin(struct ob_store *store, struct ob_err *err)
@@ -341,7 +351,11 @@ int ob_store_fault_new(struct ob_store *inner, const struct ob_store_fault_plan 
 	fault->inner = inner;
 	fault->plan = *plan;
 	fault->ops = fault_ops;
+	fault->ops.name = inner->ops->name;
 	fault->ops.caps = inner->ops->caps;
+	/* These need no connection. */
+	fault->ops.setup_sql = inner->ops->setup_sql;
+	fault->ops.grants_sql = inner->ops->grants_sql;
 	store->ops = &fault->ops;
 	store->writer_flags = inner->writer_flags;
 	*ret_store = store;

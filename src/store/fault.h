@@ -12,6 +12,7 @@
 #define OB_STORE_FAULT_MAP(X) \
 	X(setup) \
 	X(check) \
+	X(advise) \
 	X(tx_begin) \
 	X(tx_push) \
 	X(tx_end) \

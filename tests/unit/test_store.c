@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores: finding one by its URL, and what the memory store offers beyond the contract. */
+#include "store/fault.h"
 #include "store/memory.h"
 #include "store/store.h"
 #include "suite.h"
@@ -178,6 +179,96 @@ OB_TEST(every_change_of_a_row_is_told)
 }
 OB_TEST_END
 
+/* ---- the fault decorator --------------------------------------------- */
+
+static int advise(struct ob_store *store, struct ob_buf *out, struct ob_err *unused)
+{
+	(void)store;
+	(void)unused;
+	ob_buf_adds(out, "take care\n");
+	return 0;
+}
+
+static int setup_sql(const struct ob_layout *layout, const struct ob_setup *setup,
+		     struct ob_buf *out, struct ob_err *unused)
+{
+	(void)layout;
+	(void)setup;
+	(void)unused;
+	ob_buf_adds(out, "CREATE");
+	return 0;
+}
+
+static int grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *unused)
+{
+	return setup_sql(layout, NULL, out, unused);
+}
+
+static void nothing_to_close(struct ob_store *store)
+{
+	(void)store;
+}
+
+static const struct ob_store_ops advising = {
+	.name = "advising",
+	.size = sizeof(struct ob_store),
+	.close = nothing_to_close,
+	.advise = advise,
+	.setup_sql = setup_sql,
+	.grants_sql = grants_sql,
+};
+
+static struct ob_store *wrapped(const struct ob_store_ops *ops,
+				const struct ob_store_fault_plan *plan)
+{
+	const struct ob_store_conf conf = { .url = "x:" };
+	struct ob_store *inner = NULL, *store = NULL;
+
+	ck_assert_int_eq(ob_store_new(ops, &conf, &inner, &err), 0);
+	ck_assert_int_eq(ob_store_fault_new(inner, plan, &store, &err), 0);
+	return store;
+}
+
+/* An operation that is added to the table must not end at the decorator. */
+OB_TEST(the_fault_decorator_has_every_operation)
+{
+	const struct ob_store_fault_plan none = { 0 };
+	const size_t first = offsetof(struct ob_store_ops, open);
+	const size_t count = (sizeof(struct ob_store_ops) - first) / sizeof(void *);
+	struct ob_store *store = wrapped(&advising, &none);
+	void *slots[(sizeof(*store->ops) - offsetof(struct ob_store_ops, open)) / sizeof(void *)];
+
+	memcpy(slots, (const char *)store->ops + first, sizeof(slots));
+	for (size_t i = 0; i < count; i++)
+		ck_assert_msg(slots[i] != NULL, "the operation at offset %zu of the table",
+			      first + i * sizeof(void *));
+	ck_assert_str_eq(store->ops->name, "advising");
+	ob_store_free(store);
+}
+OB_TEST_END
+
+OB_TEST(advice_passes_the_fault_decorator)
+{
+	const struct ob_store_fault_plan lost_reply = { .nth = 1,
+							.mode = OB_FAULT_AFTER,
+							.only = 1 << OB_STORE_FAULT_advise };
+	struct ob_buf out = OB_BUF_INIT(100);
+	struct ob_store *store = wrapped(&advising, &lost_reply);
+
+	ck_assert_int_eq(ob_store_advise(store, &out, &err), OUTBOX_ESTORE);
+	ck_assert_str_eq(ob_buf_str(&out), "");
+	ck_assert_int_eq(ob_store_advise(store, &out, &err), 0);
+	ck_assert_str_eq(ob_buf_str(&out), "take care\n");
+	ob_buf_clear(&out);
+	const struct ob_setup setup = { .partition_count = 1 };
+	ck_assert_int_eq(ob_store_setup_sql(store->ops, NULL, &setup, &out, &err), 0);
+	ck_assert_str_eq(ob_buf_str(&out), "CREATE");
+	ob_buf_done(&out);
+	ob_store_free(store);
+}
+OB_TEST_END
+
 OB_SUITE("store", an_unknown_store_is_named_with_what_there_is,
 	 a_url_without_a_type_is_refused_without_showing_it, every_backend_is_listed_with_help,
-	 every_change_of_a_row_is_told)
+	 every_change_of_a_row_is_told, the_fault_decorator_has_every_operation,
+	 advice_passes_the_fault_decorator)
