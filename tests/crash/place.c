@@ -36,12 +36,30 @@ static void sqlite_run(const char *url, const char *sql)
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
+static int64_t sqlite_number(const char *url, const char *sql)
+{
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+
+	ck_assert_int_eq(sqlite3_open_v2(url + strlen("sqlite:"), &db, SQLITE_OPEN_READONLY, NULL),
+			 SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 60000);
+	ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK, "%s: %s", sql,
+		      sqlite3_errmsg(db));
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	int64_t value = sqlite3_column_int64(stmt, 0);
+	(void)sqlite3_finalize(stmt);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	return value;
+}
+
 const struct place place_sqlite = {
 	.name = "sqlite",
 	.start = sqlite_start,
 	.stop = sqlite_stop,
 	.make = sqlite_make,
 	.run = sqlite_run,
+	.number = sqlite_number,
 };
 
 const struct place *place_chosen(void)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { PLACE_URL = 256 };
 
@@ -22,16 +23,20 @@ struct place {
 	void (*make)(const char *dir, char url[PLACE_URL]);
 	/* Run statements that must succeed, on a connection of their own that is closed again. */
 	void (*run)(const char *url, const char *sql);
+	/* The number that a query returns, likewise. */
+	int64_t (*number)(const char *url, const char *sql);
 
 	/* The rest: of servers only, else NULL. */
 	/* Run statements and keep the connection, with what it locks; close what hold() returned.
 	 */
 	void *(*hold)(const char *url, const char *sql);
+	/* Run more on what hold() returned. */
+	void (*also)(void *held, const char *sql);
 	void (*let_go)(void *held);
 	/* Let the tables of a new database live in that directory, which may be on another disk. */
 	void (*move)(const char *url, const char *dir);
-	/* End every other connection to that database, from the server's side. */
-	void (*kick)(const char *url);
+	/* End every other connection to that database, from the server's side; how many. */
+	int64_t (*kick)(const char *url);
 	/* End the server as a crash does; start it again. */
 	void (*crash)(void);
 	void (*again)(void);

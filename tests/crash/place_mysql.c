@@ -74,6 +74,11 @@ static void *mysql_hold(const char *url, const char *sql)
 	return db;
 }
 
+static void mysql_also(void *held, const char *sql)
+{
+	exec(held, sql);
+}
+
 static void mysql_let_go(void *held)
 {
 	mysql_close(held);
@@ -82,6 +87,22 @@ static void mysql_let_go(void *held)
 static void mysql_run(const char *url, const char *sql)
 {
 	mysql_let_go(mysql_hold(url, sql));
+}
+
+static int64_t mysql_number(const char *url, const char *sql)
+{
+	char name[64];
+
+	name_of(url, name);
+	MYSQL *db = connect_to(name);
+	ck_assert_msg(mysql_query(db, sql) == 0, "%s: %s", sql, mysql_error(db));
+	MYSQL_RES *result = mysql_store_result(db);
+	MYSQL_ROW row = result ? mysql_fetch_row(result) : NULL;
+	ck_assert_msg(row && row[0], "%s: no number", sql);
+	int64_t value = strtoll(row[0], NULL, 10);
+	mysql_free_result(result);
+	mysql_close(db);
+	return value;
 }
 
 static void mysql_make(const char *dir, char url[PLACE_URL])
@@ -114,11 +135,12 @@ static void mysql_move(const char *url, const char *dir)
 	ck_assert_int_eq(symlink(dir, from), 0);
 }
 
-static void mysql_kick(const char *url)
+static int64_t mysql_kick(const char *url)
 {
 	unsigned long ids[SESSIONS_MAX];
 	char sql[160], name[64];
 	size_t count = 0;
+	int64_t ended = 0;
 	MYSQL_ROW row;
 
 	name_of(url, name);
@@ -135,9 +157,10 @@ static void mysql_kick(const char *url)
 	mysql_free_result(result);
 	for (size_t i = 0; i < count; i++) {
 		(void)snprintf(sql, sizeof(sql), "KILL CONNECTION %lu", ids[i]);
-		(void)mysql_query(db, sql); /* it may have left by itself */
+		ended += mysql_query(db, sql) == 0; /* else it has left by itself */
 	}
 	mysql_close(db);
+	return ended;
 }
 
 static void mysql_crash(void)
@@ -157,7 +180,9 @@ const struct place place_mysql = {
 	.stop = mysql_stop,
 	.make = mysql_make,
 	.run = mysql_run,
+	.number = mysql_number,
 	.hold = mysql_hold,
+	.also = mysql_also,
 	.let_go = mysql_let_go,
 	.move = mysql_move,
 	.kick = mysql_kick,

@@ -7,6 +7,7 @@
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct pg_server server;
@@ -49,6 +50,11 @@ static void *postgres_hold(const char *url, const char *sql)
 	return conn;
 }
 
+static void postgres_also(void *held, const char *sql)
+{
+	exec(held, sql);
+}
+
 static void postgres_let_go(void *held)
 {
 	PQfinish(held);
@@ -57,6 +63,19 @@ static void postgres_let_go(void *held)
 static void postgres_run(const char *url, const char *sql)
 {
 	postgres_let_go(postgres_hold(url, sql));
+}
+
+static int64_t postgres_number(const char *url, const char *sql)
+{
+	PGconn *conn = connect_to(url);
+	PGresult *result = PQexec(conn, sql);
+
+	ck_assert_msg(PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0, "%s: %s",
+		      sql, PQerrorMessage(conn));
+	int64_t value = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	PQfinish(conn);
+	return value;
 }
 
 static void postgres_make(const char *dir, char url[PLACE_URL])
@@ -90,11 +109,13 @@ static void postgres_move(const char *url, const char *dir)
 	postgres_run(admin, sql);
 }
 
-static void postgres_kick(const char *url)
+static int64_t postgres_kick(const char *url)
 {
-	postgres_run(url,
-		     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-		     "WHERE pid <> pg_backend_pid() AND datname = current_database()");
+	return postgres_number(url,
+			       "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) "
+			       "FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+			       "AND datname = current_database() "
+			       "AND backend_type = 'client backend'");
 }
 
 static void postgres_crash(void)
@@ -114,7 +135,9 @@ const struct place place_postgres = {
 	.stop = postgres_stop,
 	.make = postgres_make,
 	.run = postgres_run,
+	.number = postgres_number,
 	.hold = postgres_hold,
+	.also = postgres_also,
 	.let_go = postgres_let_go,
 	.move = postgres_move,
 	.kick = postgres_kick,

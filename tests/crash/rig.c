@@ -14,7 +14,7 @@
 
 enum { ARENA_MAX = 8 << 20, FILE_MAX = 256 << 20, PAGE = 5000 };
 
-const char *rig_volume;
+const char *rig_volume, *rig_options;
 
 static const struct place *chosen;
 
@@ -67,13 +67,14 @@ static void write_config(const struct rig *rig)
 	FILE *f = fopen(path, "we");
 	ck_assert_ptr_nonnull(f);
 	(void)fprintf(f,
-		      "stores: { main: { url: \"%s\" } }\n"
+		      "stores: { main: { url: \"%s\"%s%s } }\n"
 		      "sinks: { out: { type: file, path: events.ndjson } }\n"
 		      "relays:\n"
 		      "  - batch_size: %d\n"
 		      "    idle_backoff_ms: 100ms\n"
 		      "    leasing: { lease_ttl: %dms, lease_renew: %dms, heartbeat_ttl: 2s }\n",
-		      rig->url, RIG_BATCH, RIG_LEASE_MS, RIG_LEASE_MS * 3 / 10);
+		      rig->url, rig_options ? ", " : "", rig_options ? rig_options : "", RIG_BATCH,
+		      RIG_LEASE_MS, RIG_LEASE_MS * 3 / 10);
 	ck_assert_int_eq(fclose(f), 0);
 }
 
@@ -364,6 +365,24 @@ char *rig_log(const struct rig *rig, const char *log)
 	return read_all(path);
 }
 
+static uint32_t count_of(const char *text, const char *words)
+{
+	uint32_t n = 0;
+
+	for (; (text = strstr(text, words)); text++)
+		n++;
+	return n;
+}
+
+uint32_t rig_said(const struct rig *rig, const char *log, const char *text)
+{
+	char *said = rig_log(rig, log);
+	uint32_t n = count_of(said, text);
+
+	free(said);
+	return n;
+}
+
 void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms)
 {
 	int64_t end = rig_now_ms() + timeout_ms;
@@ -379,15 +398,6 @@ void rig_expect_log(const struct rig *rig, const char *log, const char *text, in
 		if (!found)
 			rig_breathe();
 	}
-}
-
-static uint32_t count_of(const char *text, const char *words)
-{
-	uint32_t n = 0;
-
-	for (; (text = strstr(text, words)); text++)
-		n++;
-	return n;
 }
 
 /* A worker that was kept from renewing may have sent what another sends again. */

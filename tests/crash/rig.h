@@ -35,6 +35,8 @@ struct rig {
 
 /* Set up; nothing runs yet. With a volume, the database's tables live in that directory. */
 extern const char *rig_volume;
+/* More options of the workers' store, "lock_timeout: 1s"; NULL: none. */
+extern const char *rig_options;
 void rig_init(struct rig *rig, const char *name, uint64_t seed);
 void rig_done(struct rig *rig);
 
@@ -66,6 +68,8 @@ void rig_pause(struct rig *rig, struct ob_child *child);
 unsigned long rig_attempts(struct rig *rig);
 /* The log's text; the caller frees. */
 char *rig_log(const struct rig *rig, const char *log);
+/* How often it says so. */
+uint32_t rig_said(const struct rig *rig, const char *log, const char *text);
 /* Demand that it says so within that time. */
 void rig_expect_log(const struct rig *rig, const char *log, const char *text, int timeout_ms);
 

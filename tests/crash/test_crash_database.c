@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The database's own mishaps while a worker and a shop are busy: its server crashes and comes
- * back, connections are cut, locks last, statements are cancelled. Each costs time and
- * nothing else: no message is lost or charged an attempt, order holds, and the worker goes on by
- * itself.
+ * back, connections are cut, locks last, statements are cancelled, deadlocks. Each is seen to have
+ * met the worker, and costs time and nothing else: no message is lost or charged an attempt, order
+ * holds, and the worker goes on by itself.
  */
 #include "rig.h"
 
@@ -13,13 +13,86 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { CRASHES = 3, CUTS = 12, WRITES = 40, LOCK_MS = 1500 };
+enum {
+	CRASHES = 3,
+	CUTS = 12,
+	WRITES = 40,
+	TIMES = 2,
+	DEADLOCKS = 3,
+	OURS = 2 /* connections of the test */
+};
+
+/* What is said and called differently. */
+struct words {
+	const char *lock; /* what others may lock for long, so that a worker can do nothing */
+	const char *lock_over, *time_over, *cancelled; /* in a worker's log */
+	const char *cancel;                            /* every statement that waits for a lock */
+	const char *meddle;    /* lock rows in the other order for a while */
+	const char *heavy;     /* begin what is not the victim of a deadlock */
+	const char *waiting;   /* how many wait for a lock of a row */
+	const char *deadlocks; /* how many there were */
+};
+
+static const struct words postgres_words = {
+	.lock = "BEGIN; LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE",
+	.lock_over = "canceling statement due to lock timeout",
+	.time_over = "canceling statement due to statement timeout",
+	.cancelled = "canceling statement due to user request",
+	.cancel =
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
+		"WHERE datname = current_database() AND wait_event_type = 'Lock'",
+	.meddle =
+		"SET deadlock_timeout = '20ms'; SET lock_timeout = '2s'; DO $$ BEGIN "
+		"FOR i IN 1..40 LOOP BEGIN "
+		"PERFORM 1 FROM (SELECT seq FROM outbox ORDER BY seq DESC LIMIT 200) AS t,"
+		" LATERAL (SELECT 1 FROM outbox AS o WHERE o.seq = t.seq FOR UPDATE) AS l; "
+		"EXCEPTION WHEN deadlock_detected OR lock_not_available THEN NULL; END; "
+		"END LOOP; END $$",
+	/* Whoever looks for deadlocks first is the victim; each looks once. */
+	.heavy = "SET deadlock_timeout = '1h'; BEGIN",
+	.waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'",
+	.deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
+};
+
+static const struct words mysql_words = {
+	.lock = "LOCK TABLES outbox WRITE",
+	.lock_over = "Lock wait timeout exceeded",
+	.time_over = "max_statement_time exceeded",
+	.cancelled = "Query execution was interrupted",
+	.cancel =
+		"BEGIN NOT ATOMIC DECLARE victim BIGINT; "
+		"DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; "
+		"FOR p IN (SELECT id FROM information_schema.PROCESSLIST WHERE db = DATABASE() "
+		"AND state LIKE 'Waiting for%lock%') DO "
+		"SET victim = p.id; KILL QUERY victim; END FOR; END",
+	.meddle =
+		"BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; "
+		"DECLARE CONTINUE HANDLER FOR 1213, 1205 ROLLBACK; "
+		"SET innodb_lock_wait_timeout = 1; WHILE i < 40 DO START TRANSACTION; "
+		"SELECT COUNT(*) FROM (SELECT seq FROM outbox ORDER BY seq DESC LIMIT 200 "
+		"FOR UPDATE) AS t; ROLLBACK; SET i = i + 1; END WHILE; END",
+	/* Whoever changed least is the victim. */
+	.heavy = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; "
+		 "CREATE TABLE IF NOT EXISTS load_of_work (n INT) ENGINE=InnoDB; "
+		 "START TRANSACTION; INSERT INTO load_of_work SELECT seq FROM seq_1_to_5000",
+	.waiting =
+		"SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS "
+		"WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'",
+	.deadlocks =
+		"SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS "
+		"WHERE VARIABLE_NAME = 'INNODB_DEADLOCKS'",
+};
 
 static struct rig rig;
 static struct ob_child worker;
 static pthread_t thread;
 static atomic_bool closing;
 static struct ob_err trouble;
+
+static const struct words *words(void)
+{
+	return strcmp(rig_place()->name, "postgres") == 0 ? &postgres_words : &mysql_words;
+}
 
 /* The shop writes on whatever happens. */
 static void *produce(void *arg)
@@ -52,6 +125,12 @@ static void until_delivered(size_t more)
 	rig_until(&rig, rig_lines(&rig) >= lines + more, RIG_SOON_MS);
 }
 
+/* Until the worker has said so once more than it had. */
+static void until_said(const char *text, uint32_t had)
+{
+	rig_until(&rig, rig_said(&rig, "worker.log", text) > had, RIG_SOON_MS);
+}
+
 static void end(void)
 {
 	until_delivered(WRITES);
@@ -77,9 +156,10 @@ OB_TEST(a_server_that_crashes_and_comes_back_costs_nothing_but_time)
 	begin("server crash");
 	for (int i = 0; i < CRASHES; i++) {
 		until_delivered(WRITES);
+		uint32_t had = rig_said(&rig, "worker.log", "store failed");
 		rig_place()->crash();
 		rig.crashes++;
-		rig_expect_log(&rig, "worker.log", "store failed", RIG_SOON_MS);
+		until_said("store failed", had);
 		rig_place()->again();
 	}
 	end();
@@ -90,89 +170,94 @@ OB_TEST_END
 OB_TEST(connections_that_are_cut_cost_nothing_but_time)
 {
 	begin("cut connections");
-	for (int i = 0; i < CUTS; i++) {
+	for (int cuts = 0; cuts < CUTS; rig.crashes++) {
 		until_delivered(5);
-		rig_place()->kick(rig.url);
-		rig.crashes++;
+		cuts += rig_place()->kick(rig.url) > OURS;
 	}
+	/* What is noticed while nothing is asked of it needs no word. */
 	rig_expect_log(&rig, "worker.log", "store failed", RIG_SOON_MS);
 	end();
 }
 OB_TEST_END
 
-/* What others may lock, for longer than a worker's statement may wait. */
-static const char *lock_of(const char *place)
+/* The table is locked until the worker has given up waiting and tried again. */
+static void lock_until(const char *text)
 {
-	return strcmp(place, "postgres") == 0 ? "BEGIN; LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE"
-					      : "LOCK TABLES outbox WRITE";
+	until_delivered(WRITES);
+	uint32_t had = rig_said(&rig, "worker.log", text);
+	void *held = rig_place()->hold(rig.url, words()->lock);
+	until_said(text, had + TIMES - 1);
+	rig_place()->let_go(held);
+	rig.crashes++; /* a settle may have been given up behind the confirmation */
 }
 
-OB_TEST(a_table_that_is_locked_for_long_costs_nothing_but_time)
+OB_TEST(a_lock_for_longer_than_the_lock_timeout_costs_nothing_but_time)
 {
+	rig_options = "lock_timeout: 1s";
 	begin("locked table");
-	until_delivered(WRITES);
-	void *held = rig_place()->hold(rig.url, lock_of(rig_place()->name));
-	int64_t end_ms = rig_now_ms() + LOCK_MS;
-	while (rig_now_ms() < end_ms)
-		rig_breathe();
-	rig_place()->let_go(held);
+	lock_until(words()->lock_over);
 	end();
 }
 OB_TEST_END
 
-/* Somebody updates the very rows in the other order: deadlocks, and waits that run out. */
-OB_TEST(deadlocks_with_others_cost_nothing_but_time)
+OB_TEST(a_statement_for_longer_than_the_timeout_costs_nothing_but_time)
 {
-	static const char postgres[] =
-		"SET deadlock_timeout = '20ms'; SET lock_timeout = '2s'; DO $$ BEGIN FOR i IN "
-		"1..40 "
-		"LOOP BEGIN PERFORM 1 FROM (SELECT seq FROM outbox ORDER BY seq DESC LIMIT 200) AS "
-		"t,"
-		" LATERAL (SELECT 1 FROM outbox AS o WHERE o.seq = t.seq FOR UPDATE) AS l; "
-		"EXCEPTION WHEN deadlock_detected OR lock_not_available THEN NULL; END; "
-		"END LOOP; END $$";
-	static const char mysql[] =
-		"BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; "
-		"DECLARE CONTINUE HANDLER FOR 1213, 1205 ROLLBACK; "
-		"SET innodb_lock_wait_timeout = 1; WHILE i < 40 DO START TRANSACTION; "
-		"SELECT COUNT(*) FROM (SELECT seq FROM outbox ORDER BY seq DESC LIMIT 200 FOR "
-		"UPDATE) "
-		"AS t; ROLLBACK; SET i = i + 1; END WHILE; END";
+	rig_options = "timeout: 1s, lock_timeout: 30s";
+	begin("statement timeout");
+	lock_until(words()->time_over);
+	end();
+}
+OB_TEST_END
 
-	begin("deadlocks");
-	for (int i = 0; i < 3; i++) {
+/* Every statement that waits is cancelled, again and again. */
+OB_TEST(cancelled_statements_cost_nothing_but_time)
+{
+	rig_options = "lock_timeout: 60s, timeout: 60s";
+	begin("cancelled statements");
+	for (int i = 0; i < TIMES; i++) {
 		until_delivered(WRITES);
-		rig_place()->run(rig.url,
-				 strcmp(rig_place()->name, "postgres") == 0 ? postgres : mysql);
+		uint32_t had = rig_said(&rig, "worker.log", words()->cancelled);
+		void *held = rig_place()->hold(rig.url, words()->lock);
+		while (rig_said(&rig, "worker.log", words()->cancelled) == had) {
+			rig_place()->run(rig.url, words()->cancel);
+			rig_breathe();
+		}
+		rig_place()->let_go(held);
+		rig.crashes++; /* a settle that was cancelled may have been ready */
 	}
 	end();
 }
 OB_TEST_END
 
-/* Every running statement is cancelled, again and again. */
-OB_TEST(cancelled_statements_cost_nothing_but_time)
+/*
+ * Somebody has the rows of the worker's settle, which has its leases, and now wants those: the
+ * server ends the settle. The worker is paused meanwhile, so that it cannot be faster.
+ */
+static void provoke(void)
 {
-	static const char postgres[] =
-		"DO $$ BEGIN FOR i IN 1..200 LOOP PERFORM pg_cancel_backend(pid) FROM "
-		"pg_stat_activity "
-		"WHERE pid <> pg_backend_pid() AND datname = current_database() AND state = "
-		"'active';"
-		" PERFORM pg_stat_clear_snapshot(); PERFORM pg_sleep(0.002); END LOOP; END $$";
-	static const char mysql[] =
-		"BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE victim BIGINT; "
-		"DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; "
-		"WHILE i < 200 DO SET victim = (SELECT id FROM information_schema.PROCESSLIST "
-		"WHERE id <> CONNECTION_ID() AND db = DATABASE() AND command <> 'Sleep' ORDER BY "
-		"RAND() "
-		"LIMIT 1); IF victim IS NOT NULL THEN KILL QUERY victim; END IF; "
-		"DO SLEEP(0.002); SET i = i + 1; END WHILE; END";
+	until_delivered(WRITES);
+	rig_pause(&rig, &worker);
+	rig.crashes++;
+	rig_until(&rig, rig_waiting(&rig) > 0, RIG_SOON_MS);
+	void *held = rig_place()->hold(rig.url, words()->heavy);
+	/* It may have been paused inside a settle. */
+	rig_place()->also(held, "SELECT seq FROM outbox WHERE status = 0 FOR UPDATE SKIP LOCKED");
+	ob_child_signal(&worker, SIGCONT);
+	rig_until(&rig, rig_place()->number(rig.url, words()->waiting) > 0, RIG_SOON_MS);
+	rig_place()->also(held, "UPDATE outbox_partitions SET lease_epoch = lease_epoch");
+	rig_place()->let_go(held);
+}
 
-	begin("cancelled statements");
-	for (int i = 0; i < 3; i++) {
+OB_TEST(deadlocks_with_others_cost_nothing_but_time)
+{
+	begin("deadlocks");
+	int64_t had = rig_place()->number(rig.url, words()->deadlocks);
+	/* One is missed when the worker has looked for deadlocks before there was one. */
+	while (rig_place()->number(rig.url, words()->deadlocks) < had + DEADLOCKS)
+		provoke();
+	for (int i = 0; i < TIMES; i++) {
 		until_delivered(WRITES);
-		rig_place()->run(rig.url,
-				 strcmp(rig_place()->name, "postgres") == 0 ? postgres : mysql);
-		rig.crashes++; /* a settle that was cancelled may have been ready */
+		rig_place()->run(rig.url, words()->meddle);
 	}
 	end();
 }
@@ -180,5 +265,6 @@ OB_TEST_END
 
 RIG_SUITE("crash_database", a_server_that_crashes_and_comes_back_costs_nothing_but_time,
 	  connections_that_are_cut_cost_nothing_but_time,
-	  a_table_that_is_locked_for_long_costs_nothing_but_time,
-	  deadlocks_with_others_cost_nothing_but_time, cancelled_statements_cost_nothing_but_time)
+	  a_lock_for_longer_than_the_lock_timeout_costs_nothing_but_time,
+	  a_statement_for_longer_than_the_timeout_costs_nothing_but_time,
+	  cancelled_statements_cost_nothing_but_time, deadlocks_with_others_cost_nothing_but_time)
