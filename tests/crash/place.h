@@ -19,7 +19,7 @@ struct place {
 	/* Start the server; NULL, or why there is none. */
 	const char *(*start)(void);
 	void (*stop)(void);
-	/* A new, empty database; `dir` is the test's directory. */
+	/* A new, empty database; `dir` is where its files may be. */
 	void (*make)(const char *dir, char url[PLACE_URL]);
 	/* Run statements that must succeed, on a connection of their own that is closed again. */
 	void (*run)(const char *url, const char *sql);
@@ -33,7 +33,8 @@ struct place {
 	/* Run more on what hold() returned. */
 	void (*also)(void *held, const char *sql);
 	void (*let_go)(void *held);
-	/* Let the tables of a new database live in that directory, which may be on another disk. */
+	/* Let the tables of a new database live in that directory, which may be on another disk;
+	 * NULL where make() puts them into its own. */
 	void (*move)(const char *url, const char *dir);
 	/* End every other connection to that database, from the server's side; how many. */
 	int64_t (*kick)(const char *url);

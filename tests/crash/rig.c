@@ -89,8 +89,8 @@ void rig_init(struct rig *rig, const char *name, uint64_t seed)
 	(void)snprintf(rig->name, sizeof(rig->name), "%s", name);
 	ob_temp_dir(rig->dir);
 	(void)snprintf(rig->events, sizeof(rig->events), "%s/events.ndjson", rig->dir);
-	chosen->make(rig->dir, rig->url);
-	if (rig_volume)
+	chosen->make(rig_volume && !chosen->move ? rig_volume : rig->dir, rig->url);
+	if (rig_volume && chosen->move)
 		chosen->move(rig->url, rig_volume);
 	(void)unsetenv("OUTBOX_CONFIG");
 	(void)unsetenv("OUTBOX_STORE");
