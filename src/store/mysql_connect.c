@@ -126,15 +126,27 @@ static bool is_lost(unsigned code)
 	}
 }
 
+/* Who may not change the schema needs other rights than a relay. */
+static const char *advice_for(const struct failure *f, const char *doing)
+{
+	bool denied = f->code == ER_TABLEACCESS_DENIED_ERROR || f->code == ER_DBACCESS_DENIED_ERROR;
+
+	if (denied && strcmp(doing, "changing the schema") == 0)
+		return "run it as a user who may create tables there, or give such a user what "
+		       "`outbox setup --print` prints";
+	return f->advice;
+}
+
 /* The one place that knows what the server's numbers mean. */
 int my_err(struct my_store *s, unsigned code, const char *text, const char *doing,
 	   struct ob_err *err)
 {
 	const struct failure *f = failure_of(code);
+	const char *advice = advice_for(f, doing);
 	char place[256];
 
 	(void)ob_err_set(err, f->status, f->kind, "%s: %s: %.200s%s%s", doing, my_place(s, place),
-			 text, f->advice ? "; " : "", f->advice ? f->advice : "");
+			 text, advice ? "; " : "", advice ? advice : "");
 	(void)snprintf(err->native, sizeof(err->native), "%u", code);
 	s->code = code;
 	if (is_lost(code))

@@ -113,9 +113,11 @@ static int upgrade(struct my_store *s, const struct my_found *found, struct ob_e
 		if (v == 0) /* nothing to upgrade: it is being made */
 			return 0;
 		if (!upgrades[v])
-			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
-					  "%s: no way to upgrade from schema version %" PRId64,
-					  my_place(s, place), v);
+			return ob_err_set(
+				err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+				"%s: no way to upgrade from schema version %" PRId64
+				", which no outbox has made: restore table '%s' from a backup",
+				my_place(s, place), v, s->base.layout->table[OB_TABLE_meta]);
 		r = run_on(s, s->db, upgrades[v], found->partition_count, err);
 	}
 	return r;

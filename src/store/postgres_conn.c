@@ -109,6 +109,15 @@ static const char *cut_state(const char *text, char state[6])
 	return text;
 }
 
+/* Who may not change the schema needs other rights than a relay. */
+static const char *advice_for(const struct failure *f, const char *doing)
+{
+	if (strcmp(f->state, "42501") == 0 && strcmp(doing, "changing the schema") == 0)
+		return "run it as a user who may create tables there, or give such a user what "
+		       "`outbox setup --print` prints";
+	return f->advice;
+}
+
 /* The one place that knows what SQLSTATEs mean. */
 int pg_err(struct pg_store *s, const PGresult *result, const char *doing, struct ob_err *err)
 {
@@ -134,9 +143,10 @@ int pg_err(struct pg_store *s, const PGresult *result, const char *doing, struct
 		f = &failures[0];
 	if (f->reconnect || !s->conn || PQstatus(s->conn) != CONNECTION_OK)
 		s->broken = true;
+	const char *advice = advice_for(f, doing);
 	(void)ob_err_set(err, f->status, f->kind, "%s: %s%s%s", doing,
-			 *text ? text : "the connection is gone", f->advice ? "; " : "",
-			 f->advice ? f->advice : "");
+			 *text ? text : "the connection is gone", advice ? "; " : "",
+			 advice ? advice : "");
 	(void)snprintf(err->native, sizeof(err->native), "%s", state);
 	return err->status;
 }

@@ -37,8 +37,11 @@ static int upgrade(struct pg_store *s, const struct pg_found *found, struct ob_e
 {
 	for (int64_t v = found->version; v < OB_SCHEMA_VERSION; v++) {
 		if (v < 1 || !upgrades[v])
-			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
-					  "no way to upgrade from schema version %" PRId64, v);
+			return ob_err_set(
+				err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+				"no way to upgrade from schema version %" PRId64
+				", which no outbox has made: restore table '%s' from a backup",
+				v, s->base.layout->table[OB_TABLE_meta]);
 		int r = run_script(s, upgrades[v], found->partition_count, err);
 		if (r < 0)
 			return r;

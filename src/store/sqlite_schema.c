@@ -312,9 +312,11 @@ static int upgrade(struct lite_store *s, const struct found *found, struct ob_er
 {
 	for (int64_t v = found->version; v < OB_SCHEMA_VERSION; v++) {
 		if (v < 1 || !upgrades[v])
-			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
-					  "%s: no way to upgrade from schema version %" PRId64,
-					  lite_path(s->base.url), v);
+			return ob_err_set(
+				err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+				"%s: no way to upgrade from schema version %" PRId64
+				", which no outbox has made: restore table '%s' from a backup",
+				lite_path(s->base.url), v, s->base.layout->table[OB_TABLE_meta]);
 		int r = run_script(s, upgrades[v], found->partition_count, err);
 		if (r < 0)
 			return r;
