@@ -13,6 +13,7 @@
 	X(settle) \
 	X(claim) \
 	X(lease) \
+	X(order) \
 	X(operate) \
 	X(look) \
 	X(cleanup) \

@@ -2,6 +2,8 @@
 /* The known ways to lose, repeat or reorder rows of PostgreSQL, and that we do none of them. */
 #include "pg_fixture.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
 
 static struct ob_uuid uuid(uint8_t n)
@@ -143,6 +145,77 @@ OB_TEST(two_workers_never_have_one_partition_in_flight)
 }
 OB_TEST_END
 
+/* ---- a settle that waits for a takeover --------------------------------- */
+
+struct zombie {
+	struct worker w;
+	enum ob_outcome_kind kind;
+	struct ob_settled settled;
+	struct ob_err err;
+	int result;
+};
+
+static void *settle_one(void *arg)
+{
+	struct zombie *z = arg;
+	const struct ob_outcome outcome = { .message = &batch.messages[0], .kind = z->kind };
+	const struct ob_settle settle = {
+		.target = "default",
+		.owner = z->w.id,
+		.leases = z->w.leases,
+		.lease_count = z->w.count,
+		.outcomes = &outcome,
+		.outcome_count = 1,
+	};
+
+	z->result = ob_store_settle(z->w.store, &settle, NULL, &z->settled, &z->err);
+	return NULL;
+}
+
+/*
+ * The zombie's statement began before the new owner committed: what it looked at then says that
+ * all is its own. It must look again at what it waited for.
+ */
+OB_TEST(a_settle_waits_for_a_takeover_and_then_changes_nothing)
+{
+	static const enum ob_outcome_kind kinds[] = { OB_OUTCOME_PUBLISHED, OB_OUTCOME_DEAD };
+	struct zombie z = { .err = OB_ERR_INIT };
+	pthread_t thread;
+
+	fixture_new();
+	struct ob_store *store = store_new(1);
+	put(store, "a", "k");
+	worker_begin(&z.w, 1, 1);
+	worker_fetch(&z.w);
+	ck_assert_uint_eq(batch.count, 1);
+	PGconn *other = app_open(), *looking = app_open();
+	for (size_t i = 0; i < 2; i++) {
+		z.kind = kinds[i];
+		exec(other,
+		     "BEGIN; UPDATE outbox_partitions SET lease_owner = gen_random_uuid(), "
+		     "lease_epoch = lease_epoch + 1; UPDATE outbox SET locked_by = 'the new "
+		     "owner'");
+		ck_assert_int_eq(pthread_create(&thread, NULL, settle_one, &z), 0);
+		while (number(looking, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0)
+			(void)poll(NULL, 0, 2);
+		exec(other, "COMMIT");
+		ck_assert_int_eq(pthread_join(thread, NULL), 0);
+		ck_assert_msg(z.result == 0, "%s", z.err.msg);
+		ck_assert_uint_eq(z.settled.lost, 1);
+		ck_assert_str_eq(text(looking, "SELECT status || ' ' || locked_by FROM outbox"),
+				 "0 the new owner");
+		/* Again with what would be right if nobody had taken over meanwhile. */
+		exec(other,
+		     "UPDATE outbox_partitions SET lease_owner = '01000000-0000-4000-8000-"
+		     "000000000000', lease_epoch = 1");
+	}
+	PQfinish(other);
+	PQfinish(looking);
+	worker_end(&z.w);
+	ob_store_free(store);
+}
+OB_TEST_END
+
 /* ---- commits that are not on disk yet ----------------------------------- */
 
 static const char *advice(struct ob_store *store)
@@ -205,4 +278,5 @@ OB_TEST_END
 
 PG_SUITE("PostgreSQL order", a_number_taken_early_and_written_late_is_not_lost,
 	 two_workers_never_have_one_partition_in_flight,
+	 a_settle_waits_for_a_takeover_and_then_changes_nothing,
 	 a_producer_that_does_not_wait_for_the_disk_is_warned_about)
