@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The PostgreSQL store on a real server: what its contract does not cover. */
 #include "pg_fixture.h"
+#include "server.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -367,7 +368,7 @@ static bool start_pooler(int port, pid_t *ret_pid)
 OB_TEST(a_pooler_in_transaction_mode_changes_nothing_but_the_waking)
 {
 	struct ob_store *direct, *pooled[4];
-	int port = pg_server_free_port();
+	int port = server_free_port();
 	char through[256];
 	pid_t pooler = 0;
 

@@ -34,8 +34,6 @@ void pg_server_stop(struct pg_server *server);
 /* Run another program as the server's user, in its directory; its pid. It ends with this process.
  */
 pid_t pg_server_run(const struct pg_server *server, const char *const *argv);
-/* A port of 127.0.0.1 that nobody uses now. */
-int pg_server_free_port(void);
 
 /* "postgresql://user@/database?host=...": by unix socket; `out` is of 256 bytes. */
 void pg_server_url(const struct pg_server *server, const char *user, const char *database,
