@@ -200,6 +200,7 @@ int worker_settle(struct worker *w, enum ob_outcome_kind kind)
 		.lease_count = w->lease_count,
 		.outcomes = outcomes,
 		.outcome_count = w->batch.count,
+		.delete_published = w->delete_published,
 	};
 
 	for (uint32_t i = 0; i < w->batch.count; i++)

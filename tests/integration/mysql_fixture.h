@@ -58,6 +58,7 @@ struct worker {
 	struct ob_arena arena;
 	struct ob_lease leases[64];
 	size_t lease_count;
+	bool delete_published;
 	struct ob_settled settled;
 	struct ob_err err;
 	int result;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 struct ob_err err;
+bool settle_deletes;
 static char directory[] = "/tmp/outbox-sqlite-XXXXXX";
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -192,6 +193,7 @@ uint32_t settle(struct ob_store *store, const struct ob_batch *batch, enum ob_ou
 		.owner = { { 1 } },
 		.outcomes = outcomes,
 		.outcome_count = batch->count,
+		.delete_published = settle_deletes,
 	};
 	struct ob_lease *leases;
 	struct ob_settled settled;

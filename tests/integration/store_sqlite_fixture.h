@@ -59,7 +59,9 @@ int try_put(struct ob_store *store, struct outbox_message message, int count);
 void put(struct ob_store *store, const char *key, int count);
 /* Fetch from all partitions; how many. */
 uint32_t fetch(struct ob_store *store, struct ob_batch *batch);
-/* Take all leases and settle the whole batch so; how many applied. */
+/* Take all leases and settle the whole batch so; how many applied. Published rows are deleted when
+ * settle_deletes is set. */
+extern bool settle_deletes;
 uint32_t settle(struct ob_store *store, const struct ob_batch *batch, enum ob_outcome_kind kind);
 
 /* Run `fn` in another process as a user without privileges; true when it returned true. */

@@ -209,8 +209,8 @@ OB_TEST(what_is_in_flight_is_read_once_and_not_by_every_partition)
 OB_TEST_END
 
 /*
- * A reader from before keeps the server from purging what was finished since: those entries
- * are stepped over inside the pages of the index, without a look at their rows.
+ * A reader from before keeps the server from purging what was deleted, published or given up since:
+ * those entries are stepped over inside the pages of the index, without a look at their rows.
  */
 OB_TEST(what_was_just_finished_costs_pages_of_the_index_until_it_is_purged)
 {
@@ -223,8 +223,9 @@ OB_TEST(what_was_just_finished_costs_pages_of_the_index_until_it_is_purged)
 	sql(reader, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
 	for (; finished < rows_wanted() / 10; finished += LIMIT) {
 		ok(worker_fetch(&w, LIMIT));
-		ok(worker_settle(&w,
-				 finished / LIMIT % 2 ? OB_OUTCOME_PUBLISHED : OB_OUTCOME_DEAD));
+		w.delete_published = finished / LIMIT % 3 == 0;
+		ok(worker_settle(&w, finished / LIMIT % 3 == 1 ? OB_OUTCOME_DEAD
+							       : OB_OUTCOME_PUBLISHED));
 		ck_assert_uint_eq(w.settled.applied, LIMIT);
 	}
 	struct cost unpurged = fetch_cost(&w);
