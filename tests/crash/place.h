@@ -38,6 +38,8 @@ struct place {
 	void (*move)(const char *url, const char *dir);
 	/* End every other connection to that database, from the server's side; how many. */
 	int64_t (*kick)(const char *url);
+	/* Has the server that this process started crashed by itself? NULL: it never does. */
+	bool (*crashed)(void);
 	/* End the server as a crash does; start it again. */
 	void (*crash)(void);
 	void (*again)(void);

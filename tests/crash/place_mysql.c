@@ -168,6 +168,11 @@ static void mysql_crash(void)
 	ck_assert(mysql_server_crash(&server));
 }
 
+static bool mysql_crashed(void)
+{
+	return mysql_server_crashed(&server);
+}
+
 static void mysql_again(void)
 {
 	ck_assert_msg(mysql_server_again(&server), "%s", server.reason);
@@ -186,6 +191,7 @@ const struct place place_mysql = {
 	.let_go = mysql_let_go,
 	.move = mysql_move,
 	.kick = mysql_kick,
+	.crashed = mysql_crashed,
 	.crash = mysql_crash,
 	.again = mysql_again,
 };

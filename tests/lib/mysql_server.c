@@ -127,6 +127,11 @@ bool mysql_server_crash(struct mysql_server *s)
 	return server_end(&s->pid, SIGKILL);
 }
 
+bool mysql_server_crashed(struct mysql_server *s)
+{
+	return server_has_ended(&s->pid);
+}
+
 void mysql_server_stop(struct mysql_server *s)
 {
 	/* What it holds goes with the directory, so nothing is lost by a hard end. */

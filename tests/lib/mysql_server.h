@@ -25,6 +25,8 @@ struct mysql_server {
 bool mysql_server_start(struct mysql_server *server, const char *const *settings);
 /* kill -9; false when it was not running. */
 bool mysql_server_crash(struct mysql_server *server);
+/* Has it crashed by itself? */
+bool mysql_server_crashed(struct mysql_server *server);
 /* Start it again after a crash. */
 bool mysql_server_again(struct mysql_server *server);
 /* End it and remove its directory. */

@@ -118,6 +118,13 @@ bool server_wait(pid_t pid, bool (*is_ready)(const void *server), const void *se
 	return false;
 }
 
+bool server_has_ended(pid_t *pid)
+{
+	if (*pid > 0 && is_gone(*pid))
+		*pid = 0;
+	return *pid == 0;
+}
+
 bool server_end(pid_t *pid, int sig)
 {
 	int64_t end = now_ms() + STOP_MS;

@@ -27,6 +27,8 @@ pid_t server_launch(const struct server_home *home, const char *const *argv);
 bool server_run(const struct server_home *home, const char *const *argv);
 /* Wait until it is ready; false when it ended instead, or takes a minute. */
 bool server_wait(pid_t pid, bool (*is_ready)(const void *server), const void *server);
+/* Has it ended by itself? Then *pid is 0. */
+bool server_has_ended(pid_t *pid);
 /* Send the signal and wait for the end; SIGKILL when that takes long. False: it was not running. */
 bool server_end(pid_t *pid, int sig);
 
