@@ -310,7 +310,6 @@ int my_search(struct my_store *s, const struct my_searching *search, struct my_r
 
 /* ---- what is in flight: mysql_flight.c ------------------------------- */
 
-bool my_in_flight(const struct ob_fetch *fetch, int64_t seq);
 /* How many messages in flight may stand in each partition; count[] begins as zeroes. */
 void my_flight_count(const struct my_store *s, const struct ob_fetch *fetch,
 		     uint32_t count[OB_PARTITIONS_MAX]);

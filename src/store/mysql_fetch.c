@@ -4,6 +4,7 @@
  * from the ready index alone while nothing is held; another loads those that are chosen.
  */
 #include "store/mysql.h"
+#include "store/share.h"
 
 /* One fetch while it runs. */
 struct fetching {
@@ -63,7 +64,7 @@ static int find(struct my_store *s, struct fetching *f, enum my_search how, uint
 		return r;
 	list = (void *)f->found.data;
 	for (size_t i = 0; i < f->found.count; i++) {
-		if (!my_in_flight(f->fetch, list[i].seq))
+		if (!ob_fetch_excludes(f->fetch, list[i].seq))
 			list[kept++] = list[i];
 	}
 	f->found.count = kept;

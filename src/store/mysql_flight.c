@@ -5,6 +5,7 @@
  * of them stood in it.
  */
 #include "store/mysql.h"
+#include "store/share.h"
 
 static int by_seq(const void *a, const void *b)
 {
@@ -35,29 +36,12 @@ void my_flight_count(const struct my_store *s, const struct ob_fetch *fetch,
 		count[i] += unknown;
 }
 
-bool my_in_flight(const struct ob_fetch *fetch, int64_t seq)
-{
-	size_t low = 0, high = fetch->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (fetch->exclude[middle] == seq)
-			return true;
-		if (fetch->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 void my_flight_note(struct my_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->handed_count; i++) {
-		if (my_in_flight(fetch, s->handed[i].seq))
+		if (ob_fetch_excludes(fetch, s->handed[i].seq))
 			s->handed[kept++] = s->handed[i];
 	}
 	s->handed_count = kept;

@@ -61,3 +61,20 @@ void ob_candidates_share(const struct ob_fetch *fetch, const struct ob_candidate
 	for (size_t i = 0; i < fetch->partition_count; i++)
 		take_up_to(list, &shares[i], SIZE_MAX, &budget);
 }
+
+bool ob_fetch_excludes(const struct ob_fetch *fetch, int64_t seq)
+{
+	size_t low = 0, high = fetch->exclude_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (fetch->exclude[middle] == seq)
+			return true;
+		if (fetch->exclude[middle] < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}

@@ -21,6 +21,8 @@ struct ob_share {
 	size_t first, count, taken;
 };
 
+/* Is that message in flight? */
+bool ob_fetch_excludes(const struct ob_fetch *fetch, int64_t seq);
 /* By lane, priority (higher first) and seq: the order of sending. */
 void ob_candidates_sort(struct ob_candidate *list, size_t count);
 /*

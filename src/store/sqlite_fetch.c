@@ -3,6 +3,7 @@
  * Reading rows of the SQLite store: fetch, claim and list. First the numbers of
  * the rows, from an index alone; then each row that is wanted, by its number.
  */
+#include "store/share.h"
 #include "store/sqlite.h"
 
 /* The result columns of load; load_all has more. */
@@ -200,23 +201,6 @@ static int load(struct fetching *f, uint32_t partition, int64_t seq, struct ob_e
 
 /* ---- fetch ----------------------------------------------------------- */
 
-static bool is_excluded(const struct ob_fetch *fetch, int64_t seq)
-{
-	size_t low = 0, high = fetch->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (fetch->exclude[middle] == seq)
-			return true;
-		if (fetch->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 /* Take up to `want` messages of a lane. */
 static int serve(struct fetching *f, struct lane *lane, uint32_t want, struct ob_err *err)
 {
@@ -226,7 +210,7 @@ static int serve(struct fetching *f, struct lane *lane, uint32_t want, struct ob
 	if (r < 0)
 		return r;
 	while (taken < want && (r = step_lane(f, lane, err)) > 0) {
-		if (is_excluded(f->fetch, lane->at.seq))
+		if (ob_fetch_excludes(f->fetch, lane->at.seq))
 			continue;
 		r = load(f, lane->partition, lane->at.seq, err);
 		if (r < 0 || r == LOADED_TOO_LARGE)
