@@ -134,6 +134,7 @@ OB_TEST(only_what_was_plainly_published_goes_beside)
 	rig.poison_count = 0;
 	/* The retry among so many others that there is more to fetch. */
 	rig_run_ms(&rig, 3900);
+	rig.plan.ack_delay_us = 100000;
 	push(3);
 	rig_run_ms(&rig, 5000);
 	ck_assert_uint_gt(fake.started, 3);
@@ -197,17 +198,22 @@ OB_TEST(the_metrics_and_the_driver_see_what_is_being_settled)
 	struct ob_step step;
 
 	make();
-	begin_job();
+	fake.hold = true;
+	for (int k = 0; k < BATCH; k++)
+		rig_push(&rig, name(k), "1");
 	rig_run_ms(&rig, 1000);
-	ck_assert_int_ge(rig_metrics(node).oldest_unsettled_us, 1000000);
+	ck_assert_uint_eq(fake.count, BATCH);
+	ck_assert_uint_eq(rig_metrics(node).unsettled, BATCH);
+	ck_assert_int_ge(rig_metrics(node).oldest_unsettled_us, 900000);
 	ob_worker_step(node->worker, &step);
-	ck_assert_int_le(step.beside_us, rig.clock.boot_us - 1000000);
+	ck_assert_int_le(step.beside_us, rig.clock.boot_us - 900000);
+	ck_assert_int_gt(step.beside_us, 0);
 	fake.hold = false;
 	rig_run_ms(&rig, 1000);
 	ck_assert_int_eq(rig_metrics(node).oldest_unsettled_us, 0);
 	ob_worker_step(node->worker, &step);
 	ck_assert_int_eq(step.beside_us, 0);
-	ck_assert_uint_ge(rig_metrics(node).settle_us, 1000000);
+	ck_assert_uint_ge(rig_metrics(node).settle_us, 900000);
 	unmake();
 }
 OB_TEST_END
@@ -291,20 +297,32 @@ OB_TEST(a_lease_that_the_job_found_lost_is_given_up)
 }
 OB_TEST_END
 
-/* Lost, noticed and taken anew, with another epoch, all while the job runs. */
-static uint64_t take_anew(void)
+static uint32_t copies(const struct ob_uuid *id)
 {
-	uint64_t sent;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < rig.log.count; i++)
+		n += ob_uuid_eq(&rig.log.entries[i].id, id);
+	return n;
+}
+
+/* Lost, noticed and taken anew, with another epoch, all while the job runs. */
+static void take_anew(void)
+{
+	struct ob_uuid ids[3 * BATCH];
+	size_t sent;
 
 	make();
 	begin_job();
 	rig_run_ms(&rig, 1000);
 	sent = rig.log.count;
+	for (uint32_t i = 0; i < fake.count; i++)
+		ids[i] = fake.job->settle.outcomes[i].message->id;
 	take_leases_away();
 	rig_run_ms(&rig, 6000);
 	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
 	/* Nothing behind what may have to be sent again. */
-	for (uint64_t i = sent; i < rig.log.count; i++) {
+	for (size_t i = sent; i < rig.log.count; i++) {
 		for (size_t k = 0; k < fake.job->settle.outcome_count; k++)
 			ck_assert(!ob_str_eq(rig.log.entries[i].key,
 					     fake.job->settle.outcomes[k].message->key));
@@ -316,7 +334,9 @@ static uint64_t take_anew(void)
 	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
 	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
 	check_order();
-	return sent;
+	/* Nobody had recorded those: they went again. */
+	for (uint32_t i = 0; i < fake.count; i++)
+		ck_assert_uint_eq(copies(&ids[i]), 2);
 }
 
 OB_TEST(a_lease_taken_anew_is_not_the_one_that_the_job_found_lost)
@@ -335,7 +355,6 @@ OB_TEST(what_a_failed_job_leaves_of_a_lost_lease_is_not_settled_under_the_next)
 	fake.fail = OB_ERR_DOWN;
 	take_anew();
 	ck_assert_uint_eq(rig_metrics(node).vanished, 0);
-	ck_assert_uint_ge(rig.log.count, 2 * KEYS + fake.count);
 	unmake();
 }
 OB_TEST_END
