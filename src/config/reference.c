@@ -147,6 +147,16 @@ static void add_relays(struct ob_buf *out)
 		    "\nWithout `relays`, one store and one sink make one relay named `default`."
 		    " Names are unique on a store.\n");
 	add_table(out, ob_relay_section.opts);
+	ob_buf_adds(
+		out,
+		"\nConnections to the database: one for the relay, one for each worker, and one "
+		"more for each worker while\nthere is more to fetch than a batch: on it outcomes "
+		"are recorded beside the next fetch. It is given back\nafter 5 s without use; "
+		"where it is refused, the worker goes on with one. With "
+		"`leasing: { enabled: false }`\nthere is none, with `listen_url` each worker has "
+		"another one, for LISTEN. `outbox work` counts the backlog of\neach relay on one "
+		"more. So let `max_connections` have room for 2 + 2 × `workers` (with `listen_url` "
+		"2 + 3 ×\n`workers`), for each relay and each process.\n");
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
 		add_section(out, s, "relay");
 		if (s->opts == ob_route_opts)

@@ -226,9 +226,13 @@ size_t ob_flight_seqs(struct ob_flight *flight, const int64_t **ret_seqs)
 {
 	size_t n = 0;
 
-	for (uint32_t i = 0; n < flight->count; i++) {
-		if (flight->entries[i].state != OB_ENTRY_FREE)
-			flight->seqs[n++] = flight->entries[i].message->seq;
+	for (uint32_t i = 0; n < flight->count && i < flight->conf.max_messages; i++) {
+		const struct ob_entry *entry = &flight->entries[i];
+
+		if (OB_IS_MUTANT(FETCH_SETTLING) && entry->state == OB_ENTRY_SETTLING)
+			continue;
+		if (entry->state != OB_ENTRY_FREE)
+			flight->seqs[n++] = entry->message->seq;
 	}
 	if (n > 1)
 		qsort(flight->seqs, n, sizeof(*flight->seqs), by_value);

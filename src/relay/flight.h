@@ -127,9 +127,10 @@ struct ob_entry *ob_flight_judge(struct ob_flight *flight);
 /* Decided: RETRY or DEAD, to be settled. Its key stays held until then. */
 void ob_flight_decide(struct ob_flight *flight, struct ob_entry *entry, enum ob_outcome_kind kind,
 		      int64_t delay_ms, int64_t now_us);
-/* It is being settled beside us, or that has failed and it is to be settled again. */
+/* It is being settled beside us. */
 void ob_flight_settle_begin(struct ob_flight *flight, struct ob_entry *entry);
-void ob_flight_settle_failed(struct ob_flight *flight, struct ob_entry *entry);
+/* All of that has failed: outcomes again, the oldest of all. */
+void ob_flight_settle_failed(struct ob_flight *flight);
 /* Recorded: it leaves. */
 void ob_flight_settled(struct ob_flight *flight, struct ob_entry *entry);
 
@@ -148,6 +149,8 @@ void ob_flight_drop_failures(struct ob_flight *flight, int64_t now_us);
 
 /* ---- looking --------------------------------------------------------- */
 
+/* The oldest that is being settled, or NULL; older than any outcome. */
+const struct ob_entry *ob_flight_settling(const struct ob_flight *flight);
 /* The oldest outcome, or NULL; and the one behind it. */
 struct ob_entry *ob_flight_outcome(const struct ob_flight *flight);
 struct ob_entry *ob_flight_outcome_next(const struct ob_flight *flight,

@@ -114,23 +114,25 @@ void ob_flight_decide(struct ob_flight *flight, struct ob_entry *entry, enum ob_
 	ob_flight_to_outcome(flight, entry, kind, now_us);
 }
 
-static void move(struct ob_entry *entry, enum ob_entry_state state, struct ob_link *list)
-{
-	link_remove(&entry->by_state);
-	entry->state = state;
-	link_append(list, &entry->by_state);
-}
-
 void ob_flight_settle_begin(struct ob_flight *flight, struct ob_entry *entry)
 {
 	assert(entry->state == OB_ENTRY_OUTCOME);
-	move(entry, OB_ENTRY_SETTLING, &flight->settling);
+	link_remove(&entry->by_state);
+	entry->state = OB_ENTRY_SETTLING;
+	link_append(&flight->settling, &entry->by_state);
 }
 
-void ob_flight_settle_failed(struct ob_flight *flight, struct ob_entry *entry)
+void ob_flight_settle_failed(struct ob_flight *flight)
 {
-	assert(entry->state == OB_ENTRY_SETTLING);
-	move(entry, OB_ENTRY_OUTCOME, &flight->outcomes);
+	struct ob_link *first = flight->outcomes.next;
+
+	while (!link_empty(&flight->settling)) {
+		struct ob_entry *entry = entry_of_state(flight->settling.next);
+
+		link_remove(&entry->by_state);
+		entry->state = OB_ENTRY_OUTCOME;
+		link_append(first, &entry->by_state);
+	}
 }
 
 void ob_flight_settled(struct ob_flight *flight, struct ob_entry *entry)
@@ -217,6 +219,11 @@ void ob_flight_drop_failures(struct ob_flight *flight, int64_t now_us)
 }
 
 /* ---- looking --------------------------------------------------------- */
+
+const struct ob_entry *ob_flight_settling(const struct ob_flight *flight)
+{
+	return link_empty(&flight->settling) ? NULL : entry_of_state(flight->settling.next);
+}
 
 struct ob_entry *ob_flight_outcome(const struct ob_flight *flight)
 {

@@ -78,15 +78,20 @@ static void view_unlock(struct ob_leaser *leaser, bool changed)
 	}
 }
 
-/* Put a lease in its place by number, or renew the one that is there. The lock is held. */
-static void view_put(struct ob_lease_view *view, const struct ob_lease *lease, int64_t deadline_us)
+/*
+ * Put a lease in its place by number, or, if it is not `taken` just now, renew the one that is
+ * there. A partition that was dropped and made again by a resize has its first epoch again, and we
+ * may be its owner again. The lock is held.
+ */
+static void view_put(struct ob_lease_view *view, const struct ob_lease *lease, bool taken,
+		     int64_t deadline_us)
 {
 	size_t at = 0;
 
 	while (at < view->count && view->leases[at].partition < lease->partition)
 		at++;
 	if (at < view->count && view->leases[at].partition == lease->partition) {
-		if (view->leases[at].epoch == lease->epoch) {
+		if (view->leases[at].epoch == lease->epoch && !taken) {
 			view->leases[at].deadline_us = deadline_us;
 			return;
 		}
@@ -100,6 +105,7 @@ static void view_put(struct ob_lease_view *view, const struct ob_lease *lease, i
 	view->leases[at] = (struct ob_view_lease){
 		.partition = lease->partition,
 		.epoch = lease->epoch,
+		.grant = ++view->grants,
 		.deadline_us = deadline_us,
 	};
 }
@@ -202,7 +208,7 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 	size_t lost = view_keep(view, leases, count);
 
 	for (size_t i = 0; i < count; i++)
-		view_put(view, &leases[i], deadline_us(leaser, began));
+		view_put(view, &leases[i], false, deadline_us(leaser, began));
 	view_unlock(leaser, lost > 0 || count > 0);
 	leaser->renew_us = began + leaser->conf.lease_renew_ms * 1000;
 	/* While we hold nothing, the number of partitions may change at any time. */
@@ -328,7 +334,7 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 	if (view->count == 0 && count > 0)
 		leaser->seeded = false;
 	for (size_t i = 0; i < count; i++)
-		view_put(view, &leases[i], deadline_us(leaser, began));
+		view_put(view, &leases[i], true, deadline_us(leaser, began));
 	view_unlock(leaser, count > 0);
 	leaser->want = 0;
 	if (count > 0 && leaser->conf.log)

@@ -22,6 +22,7 @@
 struct ob_view_lease {
 	uint32_t partition;
 	uint64_t epoch;
+	uint64_t grant;      /* of this process: tells it from the one before, whatever the epoch */
 	int64_t deadline_us; /* boot clock: from here on nothing more may be sent */
 	bool draining;       /* by the leaser: send no more, finish, then say drained */
 	bool drained;        /* by the worker: nothing of it is in memory any more */
@@ -36,6 +37,7 @@ struct ob_lease_view {
 	struct ob_view_lease *leases; /* by partition, OB_PARTITIONS_MAX of room */
 	size_t count;
 	uint32_t partition_count; /* of the target; 0: not yet known */
+	uint64_t grants;          /* so far */
 	struct ob_uuid owner;     /* set once, by ob_leaser_init() */
 };
 

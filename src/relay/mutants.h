@@ -28,7 +28,9 @@
 	X(RENEW_TRUST, 12, "a failed renewal extends the local deadline") \
 	X(CHARGE_FOLLOWER, 13, "a follower pays for the failure of the message before it") \
 	X(LOSE_ON_DRAIN, 14, "stopping settles what is still unconfirmed as published") \
-	X(UNSAFE_MARK, 15, "a fetch begins above numbers of a transaction that was still open")
+	X(UNSAFE_MARK, 15, "a fetch begins above numbers of a transaction that was still open") \
+	X(FETCH_SETTLING, 16, "rows that are being settled beside the worker are fetched again") \
+	X(DRAIN_SETTLING, 17, "a partition is given up while rows of it are being settled")
 
 enum ob_mutant {
 	OB_MUTANT_NONE = 0,

@@ -12,6 +12,7 @@
 enum {
 	SINK_WAIT_MS = 5,
 	ONCE_STORE_ERRORS = 6, /* failed calls after which a single tick gives up */
+	SETTLER_IDLE_MS = 5000,
 };
 
 /* ---- making ---------------------------------------------------------- */
@@ -56,9 +57,9 @@ static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 	if (r >= 0)
 		r = open_sink(slot->relay, &slot->sink, err);
 	if (r >= 0)
-		r = ob_settler_new(
-			&(struct ob_settler_conf){ open_store, slot->relay, slot->wake_fd },
-			&slot->settler, err);
+		r = ob_settler_new(&(struct ob_settler_conf){ open_store, slot->relay,
+							      slot->wake_fd, SETTLER_IDLE_MS },
+				   &slot->settler, err);
 	return r;
 }
 

@@ -22,7 +22,7 @@ struct ob_relay_conf {
 	const struct ob_log *log; /* NULL: silent */
 	ob_classify_fn *classify; /* called on worker threads */
 	void *classify_arg;
-	ob_relay_store_fn *open_store; /* NULL: relay->store */
+	ob_relay_store_fn *open_store; /* NULL: relay->store; called on threads of the relay too */
 	ob_relay_sink_fn *open_sink;   /* NULL: relay->sink */
 	void *open_arg;
 };

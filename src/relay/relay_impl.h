@@ -11,20 +11,20 @@ struct ob_relay_slot {
 	pthread_t thread;
 	bool started;
 	struct ob_uuid id;
-	struct ob_store *store; /* the worker thread's */
-	struct ob_sink *sink;   /* the worker thread's */
-	struct ob_settler *settler;
+	struct ob_store *store;     /* the worker thread's */
+	struct ob_sink *sink;       /* the worker thread's */
+	struct ob_settler *settler; /* the worker thread's, with a thread of its own */
 	struct ob_relay_worker *worker;
 	struct ob_metrics metrics;
 	bool metrics_made;
 	struct ob_lease_view view;
-	struct ob_leaser leaser; /* the control thread's */
-	uint64_t version_seen;   /* by the control thread, to wake the worker */
-	bool left;               /* the control thread's: its leases are given back */
-	int64_t leave_us;        /* the control thread's: not tried again before */
-	int wake_fd;             /* eventfd that wakes the worker thread */
-	_Atomic bool finished;   /* the worker thread is through */
-	_Atomic int64_t looped_us;
+	struct ob_leaser leaser;   /* the control thread's */
+	uint64_t version_seen;     /* by the control thread, to wake the worker */
+	bool left;                 /* the control thread's: its leases are given back */
+	int64_t leave_us;          /* the control thread's: not tried again before */
+	int wake_fd;               /* eventfd that wakes the worker thread */
+	_Atomic bool finished;     /* the worker thread is through */
+	_Atomic int64_t looped_us; /* when it was last seen to get on */
 };
 
 struct ob_relay {

@@ -74,7 +74,8 @@ static int64_t pass_stop(struct ob_relay_slot *slot)
 	if (ob_clock_boot_us(relay->clock) >= until)
 		stop = OB_STOP_NOW;
 	ob_worker_stop(slot->worker, stop);
-	return until;
+	/* It is over: what is still waited for wakes us. */
+	return stop == OB_STOP_NOW ? INT64_MAX : until;
 }
 
 void *ob_relay_worker_main(void *arg)
@@ -88,7 +89,9 @@ void *ob_relay_worker_main(void *arg)
 		int64_t until = pass_stop(slot);
 
 		ob_worker_step(slot->worker, &step);
-		atomic_store(&slot->looped_us, ob_clock_boot_us(relay->clock));
+		/* A settle that hangs beside the loop is as bad as one inside it. */
+		atomic_store(&slot->looped_us,
+			     step.beside_us > 0 ? step.beside_us : ob_clock_boot_us(relay->clock));
 		/* A drained or lost partition is the control thread's business at once. */
 		if (atomic_load(&slot->view.answers) != answers) {
 			answers = atomic_load(&slot->view.answers);

@@ -2,12 +2,13 @@
 /* The settler's thread. */
 #include "relay/settler.h"
 
+#include "base/cleanup.h"
+
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
-
-enum { IDLE_S = 5 }; /* then the connection is given back */
 
 struct settler {
 	struct ob_settler base;
@@ -27,28 +28,48 @@ static void run(struct settler *s, struct ob_settle_job *job)
 {
 	job->err = (struct ob_err)OB_ERR_INIT;
 	job->r = s->store ? 0 : s->conf.open(s->conf.arg, &s->store, &job->err);
-	if (job->r >= 0)
-		job->r = ob_store_settle(s->store, &job->settle, job->lost, &job->settled,
-					 &job->err);
+	if (job->r < 0) {
+		/* The worker goes on with the connection that it has; if that is refused, it knows.
+		 */
+		job->err.kind = OB_ERR_DOWN;
+		return;
+	}
+	job->r = ob_store_settle(s->store, &job->settle, job->lost, &job->settled, &job->err);
+}
+
+static struct timespec idle_end(const struct settler *s)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += s->conf.idle_ms / 1000;
+	until.tv_nsec += s->conf.idle_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	return until;
 }
 
 /* A job, or NULL to end. */
 static struct ob_settle_job *next_job(struct settler *s)
 {
-	struct timespec until;
-	int r = 0;
+	struct timespec until = idle_end(s);
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += IDLE_S;
 	while (!s->job && !s->quit) {
-		if (!s->store || r != 0)
+		if (!s->store) {
 			(void)pthread_cond_wait(&s->changed, &s->lock);
-		else
-			r = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-		if (r != 0 && !s->job) {
-			ob_store_free(s->store);
-			s->store = NULL;
+			continue;
 		}
+		if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT || s->job)
+			continue;
+
+		struct ob_store *store = OB_TAKE(s->store);
+
+		/* Not under the lock: a worker with a job should not wait for a farewell. */
+		(void)pthread_mutex_unlock(&s->lock);
+		ob_store_free(store);
+		(void)pthread_mutex_lock(&s->lock);
 	}
 	return s->job;
 }

@@ -11,11 +11,12 @@
 
 #include "store/store.h"
 
+/* What goes into ob_store_settle() and what came of it. */
 struct ob_settle_job {
 	struct ob_settle settle;
-	bool *lost; /* as for ob_store_settle(), and so are the answers: */
+	bool *lost;
 	struct ob_settled settled;
-	struct ob_err err;
+	struct ob_err err; /* FATAL only from the settle itself, not from connecting */
 	int r;
 };
 
@@ -31,7 +32,8 @@ typedef int ob_settler_open_fn(void *arg, struct ob_store **ret_store, struct ob
 struct ob_settler_conf {
 	ob_settler_open_fn *open; /* called by the settler's thread, which owns what it returns */
 	void *arg;
-	int wake_fd; /* an eventfd, written when a job has ended */
+	int wake_fd;     /* an eventfd, written when a job has ended */
+	int64_t idle_ms; /* the connection is given back when there was no job for so long */
 };
 
 /* On success the caller owns *ret_settler. */

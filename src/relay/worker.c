@@ -57,6 +57,7 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 	ob_breaker_init(&worker->breaker);
 	ob_backoff_init(&worker->store_backoff, OB_WORKER_STORE_MS, OB_WORKER_STORE_CAP_MS);
 	ob_backoff_init(&worker->idle_backoff, OB_WORKER_IDLE_MS, relay->idle_backoff_ms);
+	ob_backoff_init(&worker->alone_backoff, OB_WORKER_ALONE_MS, OB_WORKER_ALONE_CAP_MS);
 	if (!conf->classify && relay->failure_count > 0) {
 		worker->conf.classify = ob_failures_classify;
 		worker->conf.classify_arg = &worker->conf.relay;
@@ -126,9 +127,13 @@ void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
 	worker->store_retry_us = ob_worker_now(worker) + wait_ms * 1000;
 	if (err->kind == OB_ERR_FATAL) {
 		ob_worker_fail(worker, err);
-		/* Nothing can be settled any more: the leases will expire. */
+		/*
+		 * We can settle nothing any more: the leases will expire. But what is being
+		 * settled beside us is waited for, as at any stop.
+		 */
 		ob_worker_reset_sink(worker);
-		worker->state = OB_WORKER_FAILED;
+		if (!worker->job_runs)
+			worker->state = OB_WORKER_FAILED;
 		return;
 	}
 	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
@@ -291,10 +296,12 @@ static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_s
 static void publish(struct ob_relay_worker *worker)
 {
 	struct ob_metrics_data *data;
-	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
+	const struct ob_entry *oldest = ob_flight_settling(&worker->flight);
 
 	if (!worker->conf.metrics)
 		return;
+	if (!oldest)
+		oldest = ob_flight_outcome(&worker->flight);
 	worker->data.forgotten = worker->flight.forgotten;
 	data = ob_metrics_lock(worker->conf.metrics);
 #define X(name, help) data->name = worker->data.name;
@@ -327,6 +334,7 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 		publish(worker);
 	}
 	step.state = worker->state;
+	step.beside_us = worker->job_runs ? worker->job_began_us : 0;
 	if (step.state == OB_WORKER_RUNNING && !step.worked) {
 		step.store_fd = ob_store_wake_fd(worker->conf.store);
 		if (worker->flight.in_flight > 0)

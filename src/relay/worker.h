@@ -54,6 +54,7 @@ struct ob_step {
 	int64_t wake_us; /* else: nothing to do before this time of the boot clock, unless an fd is
 			    readable, the view has a new version, or stop was called */
 	int store_fd, sink_fd; /* to wait on for reading; -1: none */
+	int64_t beside_us;     /* when the settle that runs beside it began; 0: none does */
 };
 
 struct ob_relay_worker;

@@ -15,7 +15,8 @@ static size_t choose_partitions(struct ob_relay_worker *worker)
 		const struct ob_worker_part *part = &worker->parts[p];
 
 		if (part->owned && !part->draining && now < part->deadline_us) {
-			worker->fetch_epochs[count] = part->epoch;
+			/* The grant: an epoch may come again, with other rows. */
+			worker->fetch_epochs[count] = part->grant;
 			worker->fetch_parts[count++] = p;
 		}
 	}

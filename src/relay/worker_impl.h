@@ -20,12 +20,14 @@ enum {
 	OB_WORKER_IDLE_MS = 10,      /* first wait after finding nothing */
 	OB_WORKER_STORE_MS = 50,     /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
-	OB_WORKER_ALONE_US = 10000000, /* settle without the settler after it has failed */
+	OB_WORKER_ALONE_MS =
+		10000, /* settle without the settler after it has failed; then longer */
+	OB_WORKER_ALONE_CAP_MS = 300000,
 };
 
 /* A partition as the worker knows it. */
 struct ob_worker_part {
-	uint64_t epoch;
+	uint64_t epoch, grant;
 	int64_t deadline_us;
 	bool owned, draining;
 	bool said; /* drained, and the view knows */
@@ -53,6 +55,7 @@ struct ob_relay_worker {
 	struct ob_view_lease view[OB_PARTITIONS_MAX];
 	size_t view_count;
 	uint32_t partition_count, draining, rotation;
+	bool view_waits; /* a lease in it cannot be taken before the settle that runs has ended */
 
 	/* store */
 	int64_t store_retry_us; /* 0: it is well */
@@ -84,6 +87,7 @@ struct ob_relay_worker {
 	struct ob_settle_job job;
 	bool job_runs;
 	int64_t job_began_us, alone_until_us;
+	struct ob_backoff alone_backoff;
 };
 
 static inline int64_t ob_worker_now(const struct ob_relay_worker *worker)
@@ -119,6 +123,8 @@ bool ob_worker_send(struct ob_relay_worker *worker);
 /* worker_settle.c */
 bool ob_worker_settle_due(const struct ob_relay_worker *worker);
 bool ob_worker_settle(struct ob_relay_worker *worker);
+/* Is something of this partition being settled beside us? */
+bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t partition);
 /* Take in what was settled beside us. */
 bool ob_worker_settle_end(struct ob_relay_worker *worker);
 

@@ -34,10 +34,22 @@ static void take_lease(struct ob_relay_worker *worker, const struct ob_view_leas
 {
 	struct ob_worker_part *part = &worker->parts[lease->partition];
 
-	if (part->owned && part->epoch != lease->epoch)
+	if (part->owned && part->grant != lease->grant)
 		ob_worker_lose(worker, lease->partition);
+	/*
+	 * What we published under the lease before may yet turn out not to be recorded, and then
+	 * must be first again: nothing behind it may go out until that is known.
+	 */
+	if (!part->owned && ob_worker_is_settling(worker, lease->partition)) {
+		worker->view_waits = true;
+		return;
+	}
 	if (!part->owned) {
-		*part = (struct ob_worker_part){ .owned = true, .epoch = lease->epoch };
+		*part = (struct ob_worker_part){
+			.owned = true,
+			.epoch = lease->epoch,
+			.grant = lease->grant,
+		};
 		worker->hungry = true;
 	}
 	part->deadline_us = lease->deadline_us;
@@ -58,8 +70,11 @@ bool ob_worker_take_view(struct ob_relay_worker *worker)
 {
 	size_t at = 0;
 
-	if (!worker->conf.view || atomic_load(&worker->conf.view->version) == worker->view_version)
+	if (!worker->conf.view ||
+	    (atomic_load(&worker->conf.view->version) == worker->view_version &&
+	     (!worker->view_waits || worker->job_runs)))
 		return false;
+	worker->view_waits = false;
 	copy_view(worker);
 	/* The view is sorted by number: walk both. */
 	for (uint32_t p = 0; p < OB_PARTITIONS_MAX; p++) {
@@ -84,7 +99,7 @@ static void answer(struct ob_relay_worker *worker, uint32_t partition, bool drai
 	for (size_t i = 0; i < view->count; i++) {
 		struct ob_view_lease *lease = &view->leases[i];
 
-		if (lease->partition != partition || lease->epoch != worker->parts[partition].epoch)
+		if (lease->partition != partition || lease->grant != worker->parts[partition].grant)
 			continue;
 		if (drained && lease->draining) {
 			lease->drained = true;
@@ -103,13 +118,19 @@ void ob_worker_say_lost(struct ob_relay_worker *worker, uint32_t partition)
 	answer(worker, partition, false);
 }
 
+static bool is_empty(const struct ob_relay_worker *worker, uint32_t partition)
+{
+	if (OB_IS_MUTANT(DRAIN_SETTLING) && ob_worker_is_settling(worker, partition))
+		return worker->flight.sent_of_partition[partition] == 0;
+	return worker->flight.of_partition[partition] == 0;
+}
+
 void ob_worker_say_drained(struct ob_relay_worker *worker)
 {
 	for (uint32_t p = 0; worker->draining > 0 && p < OB_PARTITIONS_MAX; p++) {
 		struct ob_worker_part *part = &worker->parts[p];
 
-		if (part->owned && part->draining && !part->said &&
-		    worker->flight.of_partition[p] == 0)
+		if (part->owned && part->draining && !part->said && is_empty(worker, p))
 			answer(worker, p, true);
 	}
 }

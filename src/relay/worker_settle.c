@@ -4,6 +4,8 @@
 #include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
+#include <assert.h>
+
 bool ob_worker_settle_due(const struct ob_relay_worker *worker)
 {
 	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
@@ -123,9 +125,10 @@ static void drop_lost(struct ob_relay_worker *worker)
 		const struct ob_lease *lease = &worker->leases[i];
 		const struct ob_worker_part *part = &worker->parts[lease->partition];
 
-		/* Of one that we have lost and taken anew meanwhile, only the old lease is lost. */
-		if (!worker->lost[i] || !part->owned || part->epoch != lease->epoch)
+		/* It may be gone already: it was settled beside us. */
+		if (!worker->lost[i] || !part->owned)
 			continue;
+		assert(part->epoch == lease->epoch);
 		ob_worker_say_lost(worker, lease->partition);
 		ob_worker_lose(worker, lease->partition);
 		if (worker->conf.log)
@@ -140,7 +143,6 @@ static void take_in(struct ob_relay_worker *worker, const struct ob_settled *set
 		    int64_t began_us)
 {
 	(void)OB_FAULT(OB_FAULT_SETTLE_AFTER);
-	ob_worker_store_ok(worker);
 	worker->data.settles++;
 	worker->data.lost += settled->lost;
 	worker->data.vanished += settled->vanished;
@@ -183,20 +185,58 @@ static bool begin_beside(struct ob_relay_worker *worker, const struct ob_settle 
 	return true;
 }
 
+bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t partition)
+{
+	for (size_t i = 0; worker->job_runs && i < worker->lease_count; i++) {
+		if (worker->leases[i].partition == partition)
+			return true;
+	}
+	return false;
+}
+
+/* Outcomes again, but for those whose lease was lost meanwhile. */
+static void put_back(struct ob_relay_worker *worker)
+{
+	ob_flight_settle_failed(&worker->flight);
+	for (size_t i = 0; i < worker->settling_count; i++) {
+		struct ob_entry *entry = worker->settling[i];
+
+		if (!worker->parts[entry->message->partition].owned)
+			ob_flight_drop(&worker->flight, entry, ob_worker_now(worker));
+	}
+}
+
+/* By ourselves now, and for a while: there may be no room for another connection. */
+static void beside_failed(struct ob_relay_worker *worker, const struct ob_err *err)
+{
+	int64_t alone_ms = ob_backoff_next_ms(&worker->alone_backoff);
+
+	worker->alone_until_us = ob_worker_now(worker) + alone_ms * 1000;
+	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	if (worker->conf.log)
+		ob_log(worker->conf.log, OB_LOG_WARN,
+		       "settling on a second connection failed, going on with one",
+		       OB_KV("relay", worker->conf.relay->name), OB_KI("for_ms", alone_ms),
+		       OB_KV("error", err->msg));
+}
+
 bool ob_worker_settle_end(struct ob_relay_worker *worker)
 {
+	const struct ob_settle_job *job = &worker->job;
+
 	if (!worker->job_runs || !worker->conf.settler->ended(worker->conf.settler, false))
 		return false;
 	worker->job_runs = false;
-	if (worker->job.r >= 0) {
-		take_in(worker, &worker->job.settled, worker->job_began_us);
+	if (job->r >= 0) {
+		ob_backoff_reset(&worker->alone_backoff);
+		take_in(worker, &job->settled, worker->job_began_us);
 		return true;
 	}
-	/* The next time by ourselves: it may be that there is no room for another connection. */
-	worker->alone_until_us = ob_worker_now(worker) + OB_WORKER_ALONE_US;
-	for (size_t i = 0; i < worker->settling_count; i++)
-		ob_flight_settle_failed(&worker->flight, worker->settling[i]);
-	ob_worker_store_failed(worker, "settling", &worker->job.err);
+	put_back(worker);
+	if (job->err.kind == OB_ERR_FATAL)
+		ob_worker_store_failed(worker, "settling", &job->err);
+	else
+		beside_failed(worker, &job->err);
 	return true;
 }
 
@@ -233,9 +273,11 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 	(void)OB_FAULT(OB_FAULT_SETTLE_BEFORE);
 	if (may_run_beside(worker) && begin_beside(worker, &settle))
 		return true;
-	if (ob_store_settle(worker->conf.store, &settle, worker->lost, &settled, &err) < 0)
+	if (ob_store_settle(worker->conf.store, &settle, worker->lost, &settled, &err) < 0) {
 		ob_worker_store_failed(worker, "settling", &err);
-	else
+	} else {
+		ob_worker_store_ok(worker);
 		take_in(worker, &settled, began);
+	}
 	return true;
 }

@@ -125,9 +125,9 @@ struct ob_fetch {
 	const char *target;
 	const uint32_t *partitions; /* those whose lease we hold; served in this order */
 	size_t partition_count;     /* 0: nothing is fetched, never everything */
-	const uint64_t *epochs;     /* of their leases; NULL: nothing may be remembered */
-	uint64_t generation;        /* 0: none; see below */
-	const int64_t *exclude;     /* seq of the messages in flight, ascending */
+	const uint64_t *epochs; /* other ones for another lease; NULL: nothing may be remembered */
+	uint64_t generation;    /* 0: none; see below */
+	const int64_t *exclude; /* seq of the messages in flight, ascending */
 	size_t exclude_count;
 	uint32_t limit;   /* messages; 0: none */
 	size_t max_bytes; /* of payload and headers; one message always fits */

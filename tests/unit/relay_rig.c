@@ -112,6 +112,7 @@ struct rig_node *rig_start(struct rig *rig, const struct ob_sink_ops *sink)
 		.id = id,
 		.store = node->store,
 		.sink = node->sink,
+		.settler = rig->settler,
 		.clock = &rig->clock.clock,
 		.view = leasing ? &node->view : NULL,
 		.metrics = &node->metrics,

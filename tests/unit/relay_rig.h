@@ -29,6 +29,7 @@ struct rig {
 	struct ob_memsink_log log;
 	struct ob_memsink_plan plan;
 	struct ob_config_relay relay;
+	struct ob_settler *settler; /* of nodes that start from now on; NULL: none */
 	struct rig_node nodes[4];
 	uint32_t node_count;
 	/* the sink fails messages of these keys with that kind */

@@ -7,6 +7,7 @@
 #include "suite.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -15,10 +16,19 @@ static struct ob_store *writer;
 static struct ob_memsink_log sink_log;
 static struct ob_memsink_plan plan;
 static struct ob_config_relay config;
+static _Atomic int gate; /* while it is 1, whoever connects waits */
+static bool refusing;    /* no more connections */
+static _Atomic int refused;
 
 static int open_store(void *arg, struct ob_store **ret_store, struct ob_err *err)
 {
 	(void)arg;
+	while (atomic_load(&gate) == 1)
+		(void)poll(NULL, 0, 5);
+	if (refusing) {
+		atomic_fetch_add(&refused, 1);
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL, "no room for you");
+	}
 	return ob_store_memory_open(db, ret_store, err);
 }
 
@@ -161,6 +171,43 @@ OB_TEST(a_relay_that_is_freed_while_it_runs_stops)
 }
 OB_TEST_END
 
+/* A loop that turns while what it waits for does not come is no sign of life. */
+OB_TEST(a_second_connection_that_hangs_is_seen)
+{
+	struct ob_relay *relay = make(1);
+	struct ob_err err = OB_ERR_INIT;
+	int64_t stalled = 0;
+
+	push(500);
+	atomic_store(&gate, 1);
+	ck_assert_int_ge(ob_relay_start(relay, &err), 0);
+	/* An idle loop turns once a second. */
+	for (int i = 0; i < 4000 && stalled < 2000000; i++) {
+		(void)poll(NULL, 0, 5);
+		stalled = ob_relay_stalled_us(relay);
+	}
+	ck_assert_int_ge(stalled, 2000000);
+	atomic_store(&gate, 0);
+	ck_assert(wait_published(relay, 500));
+	ck_assert_uint_eq(sink_log.count, 500);
+	unmake(relay);
+}
+OB_TEST_END
+
+OB_TEST(a_relay_that_cannot_have_a_second_connection_goes_on_with_one)
+{
+	struct ob_relay *relay = make(1);
+	struct ob_err err = OB_ERR_INIT;
+
+	push(500);
+	refusing = true;
+	ck_assert_int_eq(ob_relay_once(relay, &err), 500);
+	ck_assert_int_gt(atomic_load(&refused), 0);
+	ck_assert_uint_eq(sink_log.count, 500);
+	unmake(relay);
+}
+OB_TEST_END
+
 OB_TEST(once_delivers_what_is_due_and_leaves)
 {
 	struct ob_relay *relay = make(1);
@@ -225,6 +272,7 @@ OB_TEST(the_service_manager_hears_us_when_it_listens)
 OB_TEST_END
 
 OB_SUITE("relay", threads_deliver_everything_once_and_release_on_stop,
-	 a_relay_that_is_freed_while_it_runs_stops, once_delivers_what_is_due_and_leaves,
-	 once_without_work_reports_zero, once_says_that_the_sink_is_down,
-	 the_service_manager_hears_us_when_it_listens)
+	 a_relay_that_is_freed_while_it_runs_stops, a_second_connection_that_hangs_is_seen,
+	 a_relay_that_cannot_have_a_second_connection_goes_on_with_one,
+	 once_delivers_what_is_due_and_leaves, once_without_work_reports_zero,
+	 once_says_that_the_sink_is_down, the_service_manager_hears_us_when_it_listens)

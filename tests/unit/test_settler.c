@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* The settler's thread, over a memory database: when it connects, records, lets go and ends. */
+#include "relay/settler.h"
+#include "store/memory.h"
+#include "suite.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { MESSAGES = 4, LONG_MS = 3600000 };
+
+static const struct ob_uuid owner = { { 7 } };
+
+static struct ob_memdb *db;
+static struct ob_store *side; /* the test's own connection */
+static struct ob_settler *settler;
+static struct ob_batch batch;
+static struct ob_lease lease;
+static int wake_fd, gate_fd; /* the gate is closed unless somebody has written to it */
+static bool gated;
+static _Atomic int opens, closes, refusals;
+
+/* ---- a store that counts and can be held up ---------------------------- */
+
+static struct ob_store_ops counting;
+static const struct ob_store_ops *memory;
+
+static void count_close(struct ob_store *store)
+{
+	atomic_fetch_add(&closes, 1);
+	memory->close(store);
+}
+
+static int open_counted(void *arg, struct ob_store **ret_store, struct ob_err *err)
+{
+	eventfd_t value;
+	int r;
+
+	(void)arg;
+	atomic_fetch_add(&opens, 1);
+	if (gated)
+		ck_assert_int_eq(eventfd_read(gate_fd, &value), 0);
+	if (atomic_load(&refusals) > 0) {
+		atomic_fetch_sub(&refusals, 1);
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL, "no room for you");
+	}
+	r = ob_store_memory_open(db, ret_store, err);
+	if (r >= 0)
+		(*ret_store)->ops = &counting;
+	return r;
+}
+
+/* ---- the box ----------------------------------------------------------- */
+
+static void ok(int r, const struct ob_err *err)
+{
+	if (r < 0)
+		ck_abort_msg("%s", err->msg);
+}
+
+static void fill(void)
+{
+	struct outbox_message message = { .aggregate_type = "order",
+					  .event_type = "Placed",
+					  .payload = "{}" };
+	struct ob_fetch fetch = { .target = "default",
+				  .partitions = &(uint32_t){ 0 },
+				  .partition_count = 1,
+				  .limit = MESSAGES,
+				  .max_bytes = 1 << 20 };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 16);
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_lease *leases;
+	struct outbox_id id;
+	size_t index, count;
+	uint32_t partitions;
+
+	for (int i = 0; i < MESSAGES; i++) {
+		ok(ob_store_tx_begin(side, &err), &err);
+		ok(ob_store_tx_push(side, &message, 1, &id, &index, &err), &err);
+		ok(ob_store_tx_end(side, true, &err), &err);
+	}
+	ok(ob_store_seed(side, "default", &partitions, &err), &err);
+	ok(ob_store_take(side, "default", &owner, 1, LONG_MS, &arena, &leases, &count, &err), &err);
+	ck_assert_uint_eq(count, 1);
+	lease = leases[0];
+	ob_arena_done(&arena);
+	ob_batch_init(&batch);
+	ok(ob_store_fetch(side, &fetch, &batch, &err), &err);
+	ck_assert_uint_eq(batch.count, MESSAGES);
+}
+
+static void make(int64_t idle_ms)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	db = ob_memdb_new(&(struct ob_memdb_conf){ .partition_count = 1 });
+	ck_assert_ptr_nonnull(db);
+	ok(ob_store_memory_open(db, &side, &err), &err);
+	memory = side->ops;
+	counting = *memory;
+	counting.close = count_close;
+	fill();
+	wake_fd = eventfd(0, EFD_CLOEXEC);
+	gate_fd = eventfd(0, EFD_CLOEXEC);
+	ck_assert(wake_fd >= 0 && gate_fd >= 0);
+	ok(ob_settler_new(&(struct ob_settler_conf){ open_counted, NULL, wake_fd, idle_ms },
+			  &settler, &err),
+	   &err);
+}
+
+/* The settler is the test's to free. */
+static void unmake(void)
+{
+	ck_assert_int_eq(atomic_load(&opens), atomic_load(&closes));
+	ob_batch_done(&batch);
+	ob_store_free(side);
+	ob_memdb_free(db);
+	(void)close(wake_fd);
+	(void)close(gate_fd);
+}
+
+static bool count_published(void *arg, const struct ob_message *row)
+{
+	*(int *)arg += row->state == OB_STATE_PUBLISHED;
+	return true;
+}
+
+static int published(void)
+{
+	int n = 0;
+
+	ob_memdb_each(db, count_published, &n);
+	return n;
+}
+
+/* The threads of this process, a sanitizer's own among them. */
+static int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	(void)closedir(dir);
+	return n;
+}
+
+/* ---- jobs -------------------------------------------------------------- */
+
+/* Each settles one message. */
+static struct ob_outcome outcomes[MESSAGES];
+static struct ob_settle_job jobs[MESSAGES];
+static bool lost[MESSAGES];
+
+static struct ob_settle_job *begin(int number)
+{
+	struct ob_settle_job *job = &jobs[number];
+
+	outcomes[number] = (struct ob_outcome){ .message = &batch.messages[number],
+						.kind = OB_OUTCOME_PUBLISHED };
+	*job = (struct ob_settle_job){
+		.settle = { .target = "default",
+			    .owner = owner,
+			    .leases = &lease,
+			    .lease_count = 1,
+			    .outcomes = &outcomes[number],
+			    .outcome_count = 1 },
+		.lost = &lost[number],
+	};
+	ck_assert(settler->start(settler, job));
+	return job;
+}
+
+/* As the worker does: look when the fd says so. */
+static struct ob_settle_job *finish(struct ob_settle_job *job)
+{
+	eventfd_t value;
+
+	do
+		ck_assert_int_eq(eventfd_read(wake_fd, &value), 0);
+	while (!settler->ended(settler, false));
+	return job;
+}
+
+/* Look again every few milliseconds; the test's own limit ends it. */
+static void await(_Atomic int *counter, int at_least)
+{
+	while (atomic_load(counter) < at_least)
+		(void)poll(NULL, 0, 5);
+}
+
+OB_TEST(a_job_is_recorded_and_the_connection_serves_the_next)
+{
+	make(LONG_MS);
+	for (int i = 0; i < MESSAGES; i++) {
+		struct ob_settle_job *job = finish(begin(i));
+
+		ck_assert_msg(job->r >= 0, "%s", job->err.msg);
+		ck_assert_uint_eq(job->settled.applied, 1);
+		ck_assert(!lost[i]);
+		ck_assert_int_eq(published(), i + 1);
+	}
+	ck_assert_int_eq(atomic_load(&opens), 1);
+	ck_assert_int_eq(atomic_load(&closes), 0);
+	ob_settler_free(settler);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(a_lost_lease_is_told)
+{
+	make(LONG_MS);
+	lease.epoch++;
+
+	struct ob_settle_job *job = finish(begin(0));
+
+	ck_assert_int_ge(job->r, 0);
+	ck_assert_uint_eq(job->settled.lost, 1);
+	ck_assert(lost[0]);
+	ck_assert_int_eq(published(), 0);
+	ob_settler_free(settler);
+	unmake();
+}
+OB_TEST_END
+
+/* And is never FATAL: whoever has a connection goes on with it. */
+OB_TEST(an_open_that_fails_is_the_jobs_error_and_the_next_opens_again)
+{
+	make(LONG_MS);
+	atomic_store(&refusals, 1);
+
+	struct ob_settle_job *job = finish(begin(0));
+
+	ck_assert_int_eq(job->r, OUTBOX_ESTORE);
+	ck_assert_int_eq(job->err.kind, OB_ERR_DOWN);
+	ck_assert_str_eq(job->err.msg, "no room for you");
+	ck_assert_int_eq(published(), 0);
+	ck_assert_int_ge(finish(begin(0))->r, 0);
+	ck_assert_int_eq(published(), 1);
+	ck_assert_int_eq(atomic_load(&opens), 2);
+	ob_settler_free(settler);
+	atomic_fetch_sub(&opens, 1); /* the one that was refused */
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(a_settle_that_fails_for_good_says_so)
+{
+	make(LONG_MS);
+	ob_memdb_set_version(db, 99);
+	ck_assert_int_eq(finish(begin(0))->err.kind, OB_ERR_FATAL);
+	ck_assert_int_lt(jobs[0].r, 0);
+	ob_memdb_set_version(db, OB_SCHEMA_VERSION);
+	ob_settler_free(settler);
+	unmake();
+}
+OB_TEST_END
+
+static void *open_gate(void *arg)
+{
+	_Atomic int *now = arg;
+
+	await(now, 1);
+	ck_assert_int_eq(eventfd_write(gate_fd, 1), 0);
+	return NULL;
+}
+
+OB_TEST(free_waits_for_the_job_that_runs)
+{
+	static _Atomic int now;
+	pthread_t thread;
+
+	gated = true;
+	make(LONG_MS);
+	ck_assert_int_eq(pthread_create(&thread, NULL, open_gate, &now), 0);
+	begin(0);
+	await(&opens, 1);
+	ck_assert(!settler->ended(settler, false));
+	ck_assert_int_eq(published(), 0);
+	atomic_store(&now, 1);
+	ob_settler_free(settler);
+	ck_assert_int_eq(published(), 1);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(free_waits_for_a_job_that_was_not_begun)
+{
+	make(LONG_MS);
+	begin(0);
+	ob_settler_free(settler);
+	ck_assert_int_ge(jobs[0].r, 0);
+	ck_assert_int_eq(published(), 1);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(one_may_wait_for_the_end)
+{
+	static _Atomic int now = 1;
+	pthread_t thread;
+
+	gated = true;
+	make(LONG_MS);
+	begin(0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, open_gate, &now), 0);
+	ck_assert(settler->ended(settler, true));
+	ck_assert_int_eq(published(), 1);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ob_settler_free(settler);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(without_a_job_there_is_neither_thread_nor_connection)
+{
+	int before = threads();
+
+	make(LONG_MS);
+	ck_assert_int_eq(threads(), before);
+	finish(begin(0));
+	ck_assert_int_gt(threads(), before);
+	ob_settler_free(settler);
+	unmake();
+
+	atomic_store(&opens, 0);
+	atomic_store(&closes, 0);
+	make(LONG_MS);
+	ob_settler_free(settler);
+	ck_assert_int_eq(atomic_load(&opens), 0);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(the_connection_is_given_back_when_there_is_nothing_to_do)
+{
+	make(10);
+	for (int i = 0; i < MESSAGES; i++) {
+		ck_assert_int_ge(finish(begin(i))->r, 0);
+		await(&closes, i + 1);
+		ck_assert_int_eq(atomic_load(&opens), i + 1);
+	}
+	ck_assert_int_eq(published(), MESSAGES);
+	ob_settler_free(settler);
+	unmake();
+}
+OB_TEST_END
+
+OB_SUITE("settler", a_job_is_recorded_and_the_connection_serves_the_next, a_lost_lease_is_told,
+	 an_open_that_fails_is_the_jobs_error_and_the_next_opens_again,
+	 a_settle_that_fails_for_good_says_so, free_waits_for_the_job_that_runs,
+	 free_waits_for_a_job_that_was_not_begun, one_may_wait_for_the_end,
+	 without_a_job_there_is_neither_thread_nor_connection,
+	 the_connection_is_given_back_when_there_is_nothing_to_do)

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT */
+/* A worker with somebody beside it who settles: here one whom the test holds in hand. */
+#include "fake_settler.h"
+#include "suite.h"
+
+enum { BATCH = 10, KEYS = 40 };
+
+static struct rig rig;
+static struct fake_settler fake;
+static struct rig_node *node;
+
+/* ---- the box ----------------------------------------------------------- */
+
+static void ok(int r, const struct ob_err *err)
+{
+	if (r < 0)
+		ck_abort_msg("%s", err->msg);
+}
+
+/* One node that has leases, and nothing to do. */
+static void make(void)
+{
+	rig_init(&rig);
+	rig.relay.batch_size = BATCH;
+	fake_settler_init(&fake, rig.db);
+	rig.settler = &fake.base;
+	node = rig_start(&rig, &ob_sink_memory);
+	rig.settler = NULL;
+	rig_run_ms(&rig, 100);
+	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
+}
+
+static void unmake(void)
+{
+	/* A worker may still want to end its job. */
+	for (uint32_t i = 0; i < rig.node_count; i++) {
+		if (rig.nodes[i].worker)
+			rig_kill(&rig, &rig.nodes[i]);
+	}
+	fake_settler_done(&fake);
+	rig_done(&rig);
+}
+
+static const char *name(int key)
+{
+	static char text[16];
+
+	(void)snprintf(text, sizeof(text), "k%d", key);
+	return text;
+}
+
+static void push(int each)
+{
+	for (int i = 1; i <= each; i++) {
+		for (int k = 0; k < KEYS; k++)
+			rig_push_many(&rig, name(k), i, i);
+	}
+}
+
+/* Until a job runs that does not end. */
+static void begin_job(void)
+{
+	fake.hold = true;
+	push(2);
+	rig_run_ms(&rig, 50);
+	ck_assert_ptr_nonnull(fake.job);
+	ck_assert_uint_ge(fake.count, BATCH / 2);
+}
+
+/* Give the leases of its partitions to nobody, behind the back of the node. */
+static void take_leases_away(void)
+{
+	const struct ob_settle *settle = &fake.job->settle;
+	uint32_t partitions[OB_PARTITIONS_MAX];
+	struct ob_err err = OB_ERR_INIT;
+
+	for (size_t i = 0; i < settle->lease_count; i++)
+		partitions[i] = settle->leases[i].partition;
+	ok(ob_store_release(rig.writer, "default", &settle->owner, partitions, settle->lease_count,
+			    &err),
+	   &err);
+}
+
+/* Whatever was sent again: never an older one behind a newer one. */
+static void check_order(void)
+{
+	for (int k = 0; k < KEYS; k++) {
+		int last = 0;
+
+		for (const char *at = rig_stored(&rig, name(k)); *at; at += strspn(at, " ")) {
+			char *end;
+			int value = (int)strtol(at, &end, 10);
+
+			ck_assert_msg(value >= last, "%s: %s", name(k), rig_stored(&rig, name(k)));
+			last = value;
+			at = end;
+		}
+	}
+}
+
+/* ---- when -------------------------------------------------------------- */
+
+OB_TEST(a_settle_goes_beside_only_while_there_is_more_to_fetch)
+{
+	make();
+	rig_push_many(&rig, "few", 1, BATCH - 1);
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), BATCH - 1);
+	ck_assert_uint_eq(fake.started, 0);
+	push(3);
+	rig_push_many(&rig, "few", BATCH, BATCH + 4);
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_gt(fake.started, 3);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS + BATCH + 4);
+	ck_assert_uint_eq(rig.log.count, 3 * KEYS + BATCH + 4);
+	ck_assert_uint_eq(rig_metrics(node).published, 3 * KEYS + BATCH + 4);
+	/* The last one was not worth it. */
+	ck_assert_uint_gt(rig_metrics(node).settles, fake.started + 1);
+	check_order();
+	unmake();
+}
+OB_TEST_END
+
+/* The settler looks at every outcome. */
+OB_TEST(only_what_was_plainly_published_goes_beside)
+{
+	make();
+	rig.poison[0] = "k3";
+	rig.poison_count = 1;
+	push(3);
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_FAILED), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PARKED), 2);
+	rig.poison_count = 0;
+	/* The retry among so many others that there is more to fetch. */
+	rig_run_ms(&rig, 3900);
+	rig.plan.ack_delay_us = 100000;
+	push(3);
+	rig_run_ms(&rig, 5000);
+	ck_assert_uint_gt(fake.started, 3);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 6 * KEYS);
+	ck_assert_uint_eq(rig.log.count, 6 * KEYS);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(row_claims_are_settled_by_the_worker)
+{
+	rig_init(&rig);
+	rig.relay.batch_size = BATCH;
+	rig.relay.leasing.enabled = false;
+	fake_settler_init(&fake, rig.db);
+	rig.settler = &fake.base;
+	rig_start(&rig, &ob_sink_memory);
+	push(3);
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
+	ck_assert_uint_eq(fake.started, 0);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(a_settler_that_takes_no_job_is_not_needed)
+{
+	make();
+	fake.refuse = true;
+	push(3);
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
+	ck_assert_uint_eq(fake.started, 0);
+	unmake();
+}
+OB_TEST_END
+
+/* ---- while it runs ----------------------------------------------------- */
+
+OB_TEST(what_is_being_settled_is_not_fetched_or_sent_again)
+{
+	make();
+	begin_job();
+	/* The worker goes on as far as its memory allows, and no further. */
+	rig_run_ms(&rig, 3000);
+	ck_assert_uint_gt(rig.log.count, fake.count);
+	ck_assert_uint_le(rig.log.count, 3 * BATCH);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 0);
+	ck_assert_uint_eq(rig_metrics(node).unsettled, rig.log.count);
+	fake.hold = false;
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	ck_assert_uint_eq(rig.log.count, 2 * KEYS);
+	check_order();
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(the_metrics_and_the_driver_see_what_is_being_settled)
+{
+	struct ob_step step;
+
+	make();
+	fake.hold = true;
+	for (int k = 0; k < BATCH; k++)
+		rig_push(&rig, name(k), "1");
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_eq(fake.count, BATCH);
+	ck_assert_uint_eq(rig_metrics(node).unsettled, BATCH);
+	ck_assert_int_ge(rig_metrics(node).oldest_unsettled_us, 900000);
+	ob_worker_step(node->worker, &step);
+	ck_assert_int_le(step.beside_us, rig.clock.boot_us - 900000);
+	ck_assert_int_gt(step.beside_us, 0);
+	fake.hold = false;
+	rig_run_ms(&rig, 1000);
+	ck_assert_int_eq(rig_metrics(node).oldest_unsettled_us, 0);
+	ob_worker_step(node->worker, &step);
+	ck_assert_int_eq(step.beside_us, 0);
+	ck_assert_uint_ge(rig_metrics(node).settle_us, 900000);
+	unmake();
+}
+OB_TEST_END
+
+/* Another node takes everything over; what the job points to stays until it has ended. */
+OB_TEST(what_is_being_settled_stays_when_its_partition_is_lost)
+{
+	uint32_t sent;
+
+	make();
+	begin_job();
+	node->paused = true;
+	rig_start(&rig, &ob_sink_memory);
+	rig_run_ms(&rig, 40000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	node->paused = false;
+	sent = (uint32_t)rig.log.count;
+	rig_run_ms(&rig, 20000);
+	ck_assert_uint_eq(rig_metrics(node).unsettled, fake.count);
+	ck_assert_ptr_nonnull(fake.job);
+	fake.hold = false;
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_eq(rig_metrics(node).lost, fake.count);
+	ck_assert_uint_eq(rig_metrics(node).unsettled, 0);
+	ck_assert_uint_eq(rig_metrics(node).published, 0);
+	ck_assert_uint_eq(rig.log.count, sent);
+	/* The leases that it got while the job ran are its own. */
+	ck_assert_uint_eq(rig_metrics(node).partitions, 4);
+	push(2);
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 4 * KEYS);
+	ck_assert_uint_gt(rig_metrics(node).published, 0);
+	unmake();
+}
+OB_TEST_END
+
+/* Drained is only what is settled: the next owner must not find it undecided. */
+OB_TEST(a_partition_is_not_given_up_while_it_is_being_settled)
+{
+	make();
+	begin_job();
+	rig_start(&rig, &ob_sink_memory);
+	rig_run_ms(&rig, 4000);
+	ck_assert_uint_lt(rig_metrics(&rig.nodes[1]).partitions, 4);
+	fake.hold = false;
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_metrics(&rig.nodes[1]).partitions, 4);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	ck_assert_uint_eq(rig.log.count, 2 * KEYS);
+	unmake();
+}
+OB_TEST_END
+
+/* ---- leases ------------------------------------------------------------ */
+
+OB_TEST(a_lease_that_the_job_found_lost_is_given_up)
+{
+	struct ob_arena arena = OB_ARENA_INIT(1 << 16);
+	struct ob_uuid thief = { { 9 } };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_lease *leases;
+	size_t count;
+
+	make();
+	begin_job();
+	take_leases_away();
+	ok(ob_store_take(rig.writer, "default", &thief, 8, 30000, &arena, &leases, &count, &err),
+	   &err);
+	ck_assert_uint_eq(count, fake.job->settle.lease_count);
+	ob_arena_done(&arena);
+	fake.hold = false;
+	rig_run_ms(&rig, 1000);
+	/* Long before the next renewal. */
+	ck_assert_uint_eq(rig_metrics(node).partitions, 8 - count);
+	ck_assert_uint_ge(rig_metrics(node).lost, fake.count);
+	rig_run_ms(&rig, 60000);
+	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	check_order();
+	unmake();
+}
+OB_TEST_END
+
+static uint32_t copies(const struct ob_uuid *id)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < rig.log.count; i++)
+		n += ob_uuid_eq(&rig.log.entries[i].id, id);
+	return n;
+}
+
+/* Lost, noticed and taken anew, with another epoch, all while the job runs. */
+static void take_anew(void)
+{
+	struct ob_uuid ids[3 * BATCH];
+	size_t sent;
+
+	make();
+	begin_job();
+	rig_run_ms(&rig, 1000);
+	sent = rig.log.count;
+	for (uint32_t i = 0; i < fake.count; i++)
+		ids[i] = fake.job->settle.outcomes[i].message->id;
+	take_leases_away();
+	rig_run_ms(&rig, 6000);
+	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
+	/* Nothing behind what may have to be sent again. */
+	for (size_t i = sent; i < rig.log.count; i++) {
+		for (size_t k = 0; k < fake.job->settle.outcome_count; k++)
+			ck_assert(!ob_str_eq(rig.log.entries[i].key,
+					     fake.job->settle.outcomes[k].message->key));
+	}
+	fake.hold = false;
+	rig_run_ms(&rig, 100);
+	fake.fail = OB_ERR_NONE;
+	rig_run_ms(&rig, 900);
+	ck_assert_uint_eq(rig_metrics(node).partitions, 8);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	check_order();
+	/* Nobody had recorded those: they went again. */
+	for (uint32_t i = 0; i < fake.count; i++)
+		ck_assert_uint_eq(copies(&ids[i]), 2);
+}
+
+OB_TEST(a_lease_taken_anew_is_not_the_one_that_the_job_found_lost)
+{
+	take_anew();
+	ck_assert_uint_eq(rig_metrics(node).lost, fake.count);
+	for (size_t i = 0; i < node->view.count; i++)
+		ck_assert(!node->view.leases[i].lost);
+	unmake();
+}
+OB_TEST_END
+
+/* The new lease says nothing about what was published under the old one. */
+OB_TEST(what_a_failed_job_leaves_of_a_lost_lease_is_not_settled_under_the_next)
+{
+	fake.fail = OB_ERR_DOWN;
+	take_anew();
+	ck_assert_uint_eq(rig_metrics(node).vanished, 0);
+	unmake();
+}
+OB_TEST_END
+
+/* ---- when it fails ----------------------------------------------------- */
+
+static void a_failed_job_is_made_good(bool reply_lost)
+{
+	make();
+	fake.fail = OB_ERR_DOWN;
+	fake.reply_lost = reply_lost;
+	push(3);
+	rig_run_ms(&rig, 5000);
+	ck_assert_uint_eq(fake.started, 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
+	ck_assert_uint_eq(rig.log.count, 3 * KEYS);
+	ck_assert_uint_eq(rig_metrics(node).vanished, reply_lost ? fake.count : 0);
+	/* The worker's own connection is well. */
+	ck_assert_uint_eq(rig_metrics(node).store_errors, 0);
+	ck_assert_uint_eq(rig_metrics(node).error_count, 1);
+	check_order();
+	/* Not again before its time; and then again. */
+	push(3);
+	rig_run_ms(&rig, 4000);
+	ck_assert_uint_eq(fake.started, 1);
+	fake.fail = OB_ERR_NONE;
+	rig_run_ms(&rig, 2000);
+	push(3);
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_gt(fake.started, 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 9 * KEYS);
+	ck_assert_uint_eq(rig.log.count, 9 * KEYS);
+	unmake();
+}
+
+OB_TEST(what_a_failed_job_leaves_the_worker_settles_by_itself)
+{
+	a_failed_job_is_made_good(false);
+}
+OB_TEST_END
+
+OB_TEST(a_job_that_was_recorded_and_says_that_it_failed_changes_nothing)
+{
+	a_failed_job_is_made_good(true);
+}
+OB_TEST_END
+
+OB_TEST(a_fatal_error_of_the_job_ends_the_worker)
+{
+	make();
+	begin_job();
+	fake.fail = OB_ERR_FATAL;
+	fake.hold = false;
+	rig_run_ms(&rig, 100);
+	ck_assert_int_eq(node->state, OB_WORKER_FAILED);
+	ck_assert_str_eq(ob_worker_error(node->worker)->msg, "as the test wants it");
+	ck_assert_uint_eq(fake.started, 1);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(a_fatal_error_beside_the_job_waits_for_it)
+{
+	make();
+	fake.schema_goes = true;
+	begin_job();
+	rig_run_ms(&rig, 1000);
+	ck_assert_int_ne(ob_worker_error(node->worker)->kind, OB_ERR_NONE);
+	ck_assert_int_eq(node->state, OB_WORKER_RUNNING);
+	ob_memdb_set_version(rig.db, OB_SCHEMA_VERSION);
+	fake.hold = false;
+	rig_run_ms(&rig, 100);
+	ck_assert_int_eq(node->state, OB_WORKER_FAILED);
+	ck_assert_uint_eq(rig_metrics(node).published, fake.count);
+	unmake();
+}
+OB_TEST_END
+
+/* ---- stopping ---------------------------------------------------------- */
+
+static void stop_while_it_runs(enum ob_stop how, enum ob_err_kind fail)
+{
+	make();
+	begin_job();
+	ob_worker_stop(node->worker, how);
+	rig_run_ms(&rig, 30000);
+	ck_assert_int_eq(node->state, OB_WORKER_RUNNING);
+	ck_assert_ptr_nonnull(fake.job);
+	fake.fail = fail;
+	fake.hold = false;
+	rig_run_ms(&rig, 100);
+	ck_assert_int_eq(node->state, OB_WORKER_STOPPED);
+	ck_assert_uint_eq(fake.started, 1);
+	/* All that was known: nothing comes twice. */
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), rig.log.count);
+	ck_assert_uint_eq(rig_metrics(node).published, rig.log.count);
+	unmake();
+}
+
+OB_TEST(a_drain_waits_for_the_job)
+{
+	stop_while_it_runs(OB_STOP_DRAIN, OB_ERR_NONE);
+}
+OB_TEST_END
+
+OB_TEST(a_stop_at_once_waits_for_the_job)
+{
+	stop_while_it_runs(OB_STOP_NOW, OB_ERR_NONE);
+}
+OB_TEST_END
+
+OB_TEST(a_stop_at_once_settles_what_a_failed_job_leaves)
+{
+	stop_while_it_runs(OB_STOP_NOW, OB_ERR_DOWN);
+}
+OB_TEST_END
+
+OB_TEST(to_free_a_worker_waits_for_the_job)
+{
+	make();
+	begin_job();
+	rig_kill(&rig, node);
+	ck_assert_uint_eq(fake.waited, 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), fake.count);
+	unmake();
+}
+OB_TEST_END
+
+OB_SUITE("worker_settler", a_settle_goes_beside_only_while_there_is_more_to_fetch,
+	 only_what_was_plainly_published_goes_beside, row_claims_are_settled_by_the_worker,
+	 a_settler_that_takes_no_job_is_not_needed,
+	 what_is_being_settled_is_not_fetched_or_sent_again,
+	 the_metrics_and_the_driver_see_what_is_being_settled,
+	 what_is_being_settled_stays_when_its_partition_is_lost,
+	 a_partition_is_not_given_up_while_it_is_being_settled,
+	 a_lease_that_the_job_found_lost_is_given_up,
+	 a_lease_taken_anew_is_not_the_one_that_the_job_found_lost,
+	 what_a_failed_job_leaves_of_a_lost_lease_is_not_settled_under_the_next,
+	 what_a_failed_job_leaves_the_worker_settles_by_itself,
+	 a_job_that_was_recorded_and_says_that_it_failed_changes_nothing,
+	 a_fatal_error_of_the_job_ends_the_worker, a_fatal_error_beside_the_job_waits_for_it,
+	 a_drain_waits_for_the_job, a_stop_at_once_waits_for_the_job,
+	 a_stop_at_once_settles_what_a_failed_job_leaves, to_free_a_worker_waits_for_the_job)
