@@ -9,6 +9,7 @@
 -- reads its ready index from its place on and stops at its part. The caller puts the parts in order
 -- and divides. Large messages come with their size (as stored, compressed) instead of what is in them:
 -- the caller asks for those that it has room for.
+-- Not priority = 0: then the order would be that of seq alone, and the primary key has it too.
 -- Planned once, so that values come as parameters: NOT IN is a hash there, and (SELECT ...) is
 -- computed once. Names with # cannot be columns of a layout.
 SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#size" <= $7::bigint THEN {payload} END,
@@ -21,7 +22,7 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#
  CROSS JOIN LATERAL (
     SELECT m.*, greatest(pg_column_size(m.{payload}) - 4, 0){?headers} + greatest(pg_column_size(m.{headers}) - 4, 0){/} AS "#size"
       FROM {outbox} AS m
-      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} >= 0 AND m.{priority} <= 0 AND m.{seq} >= "#low"
         AND ("#as_is" = 1
              OR (m.{available_at} <= (SELECT clock_timestamp()) AND m.{locked_until} <= (SELECT clock_timestamp())
                  AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))))
@@ -33,7 +34,7 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#
                   WHERE h.{target} = $1 AND h.{partition_no} = "#p"::smallint
                     AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1)
                     AND ($6::bigint = 1 OR h.{ordering_key} = m.{ordering_key})))
-      ORDER BY m.{seq} LIMIT "#n") AS c
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n") AS c
 
 -- name: fetch_rest
 -- The same for what is rare, in the same snapshot: other priorities, and failed rows that are due.
@@ -107,8 +108,8 @@ SELECT (SELECT x.transactionid::text::bigint FROM "#l" AS x
 -- of priority 0 that is not in flight ($4), if anyone wants to know ($5), and whether nothing else waits there.
 SELECT pg_current_snapshot()::text, "#p", least(
     (SELECT m.{seq} FROM {outbox} AS m
-      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
-      ORDER BY m.{seq} LIMIT 1),
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} >= 0 AND m.{priority} <= 0 AND m.{seq} >= "#low"
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT 1),
     (SELECT CASE WHEN count(*) < 1000 THEN min(s) ELSE 0 END FROM (
       SELECT m.{seq} AS s FROM {outbox} AS m
        WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} > 0 AND m.{seq} >= "#low" LIMIT 1000) AS x),
@@ -119,9 +120,9 @@ SELECT pg_current_snapshot()::text, "#p", least(
       SELECT m.{seq} AS s FROM {outbox} AS m
        WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1) LIMIT 1000) AS x)),
     CASE WHEN $5::bigint = 1 THEN (SELECT m.{seq} FROM {outbox} AS m
-      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} = 0 AND m.{seq} >= "#low"
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0 AND m.{priority} >= 0 AND m.{priority} <= 0 AND m.{seq} >= "#low"
         AND m.{seq} NOT IN (SELECT unnest($4::bigint[]))
-      ORDER BY m.{seq} LIMIT 1) END,
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT 1) END,
     (NOT EXISTS (SELECT 1 FROM {outbox} AS m
        WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} IN (2, 3, -2) AND m.{status} NOT IN (0, 1)))::int
   FROM unnest($2::bigint[], $3::bigint[]) AS u ("#p", "#low")

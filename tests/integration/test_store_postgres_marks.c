@@ -95,6 +95,39 @@ OB_TEST(a_fetch_reads_no_more_than_it_returns)
 }
 OB_TEST_END
 
+/* Whatever the statistics say: the primary key is in that order too, and holds every row there is.
+ */
+OB_TEST(rows_of_one_partition_alone_are_found_by_the_ready_index)
+{
+	enum { ROWS = 20000 };
+
+	fixture_new();
+	struct ob_store *store = store_new(PARTITIONS);
+	PGconn *app = app_open();
+
+	ob_store_free(store);
+	exec(app,
+	     "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)"
+	     " SELECT 'order', '1', 'Placed', '{}' FROM generate_series(1, %d)",
+	     ROWS);
+	exec(app, "VACUUM ANALYZE outbox");
+	store = store_open();
+	for (int i = 0; i < 10; i++)
+		ck_assert_uint_eq(fetch(store, 100), 100);
+	ob_store_free(store);
+	(void)index_reads(app); /* the store's backend has ended */
+	ck_assert_int_eq(number(app,
+				"SELECT idx_tup_read FROM pg_stat_user_indexes"
+				" WHERE indexrelname = 'outbox_pkey'"),
+			 0);
+	ck_assert_int_le(number(app,
+				"SELECT idx_tup_read FROM pg_stat_user_indexes"
+				" WHERE indexrelname = 'outbox_ready'"),
+			 10 * 2 * 100 + ROWS / 10);
+	PQfinish(app);
+}
+OB_TEST_END
+
 /* As a worker does it: what was returned is in flight, and not returned again. */
 OB_TEST(what_is_in_flight_is_not_read_for_every_fetch)
 {
@@ -292,6 +325,7 @@ OB_TEST(what_an_operator_brings_back_is_found_below_the_mark)
 OB_TEST_END
 
 PG_SUITE("store_postgres_marks", a_fetch_reads_no_more_than_it_returns,
+	 rows_of_one_partition_alone_are_found_by_the_ready_index,
 	 what_is_in_flight_is_not_read_for_every_fetch, the_dead_are_stepped_over_once,
 	 an_open_writer_does_not_hold_the_marks_for_long, a_late_commit_below_the_mark_comes_first,
 	 what_an_operator_brings_back_is_found_below_the_mark)
