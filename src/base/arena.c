@@ -11,7 +11,7 @@ struct ob_arena_chunk {
 	alignas(max_align_t) char data[];
 };
 
-enum { FIRST_CHUNK = 8192, LARGEST_STEP = 1 << 20 };
+enum { FIRST_CHUNK = 8192, LARGEST_STEP = 128 << 10 };
 
 static struct ob_arena_chunk *chunk_new(struct ob_arena *arena, size_t need)
 {

@@ -184,6 +184,9 @@ ssize_t ob_net_tls_read(struct ob_net *net, char *buf, size_t size, struct ob_er
 
 void ob_net_tls_end(struct ob_net *net)
 {
+	/* OpenSSL takes 2 MB with its first call. */
+	if (!net->ssl)
+		return;
 	SSL_free(net->ssl);
 	net->ssl = NULL;
 	ERR_clear_error();

@@ -98,6 +98,9 @@ void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_
 
 		lows[i] = known ? min_i64(marks->parts[p].low, bound) : OB_MARK_NONE;
 		aheads[i] = known ? ahead_of(marks, fetch, p, bound, now_us) : OB_MARK_NONE;
+		/* What this fetch returns will be in flight above it. */
+		if (aheads[i] == OB_MARK_NONE && p < OB_PARTITIONS_MAX)
+			marks->parts[p].ahead = OB_MARK_NONE;
 		if (lows[i] > marks->highest)
 			marks->highest = lows[i];
 		if (aheads[i] > marks->highest)
