@@ -35,16 +35,28 @@ static struct ob_arena_chunk *chunk_new(struct ob_arena *arena, size_t need)
 	return chunk;
 }
 
+static size_t aligned(size_t at, size_t align)
+{
+	return (at + align - 1) / align * align;
+}
+
+static bool has_room(const struct ob_arena_chunk *chunk, size_t need, size_t align)
+{
+	size_t at = aligned(chunk->used, align);
+
+	return at <= chunk->size && chunk->size - at >= need;
+}
+
 /* The chunk with room for `need` bytes: this one, a kept one, or a new one. */
-static struct ob_arena_chunk *chunk_for(struct ob_arena *arena, size_t need)
+static struct ob_arena_chunk *chunk_for(struct ob_arena *arena, size_t need, size_t align)
 {
 	struct ob_arena_chunk *last = arena->chunk;
 
-	while (last && last->size - last->used < need && last->next) {
+	while (last && !has_room(last, need, align) && last->next) {
 		last = last->next;
 		last->used = 0;
 	}
-	if (last && last->size - last->used >= need)
+	if (last && has_room(last, need, align))
 		return last;
 
 	struct ob_arena_chunk *chunk = chunk_new(arena, need);
@@ -57,25 +69,30 @@ static struct ob_arena_chunk *chunk_for(struct ob_arena *arena, size_t need)
 	return chunk;
 }
 
+static void *take(struct ob_arena *arena, size_t size, size_t align)
+{
+	struct ob_arena_chunk *chunk = chunk_for(arena, size, align);
+
+	if (!chunk)
+		return NULL;
+	size_t at = aligned(chunk->used, align);
+
+	arena->used += at + size - chunk->used;
+	chunk->used = at + size;
+	arena->chunk = chunk;
+	return chunk->data + at;
+}
+
 void *ob_arena_alloc(struct ob_arena *arena, size_t size)
 {
 	const size_t align = alignof(max_align_t);
 
 	if (size > SIZE_MAX - align)
 		return NULL;
-	size_t need = (size + align - 1) / align * align;
-	if (need == 0)
-		need = align;
-	struct ob_arena_chunk *chunk = chunk_for(arena, need);
-	if (!chunk)
-		return NULL;
+	size_t need = size == 0 ? align : aligned(size, align);
+	void *piece = take(arena, need, align);
 
-	void *piece = chunk->data + chunk->used;
-	chunk->used += need;
-	arena->chunk = chunk;
-	arena->used += need;
-	memset(piece, 0, need);
-	return piece;
+	return piece ? memset(piece, 0, need) : NULL;
 }
 
 bool ob_arena_copy(struct ob_arena *arena, struct ob_str from, struct ob_str *ret)
@@ -84,10 +101,11 @@ bool ob_arena_copy(struct ob_arena *arena, struct ob_str from, struct ob_str *re
 		*ret = OB_STR_NULL;
 		return true;
 	}
-	char *copy = ob_arena_alloc(arena, from.n + 1);
+	char *copy = from.n < SIZE_MAX ? take(arena, from.n + 1, 1) : NULL;
 	if (!copy)
 		return false;
 	memcpy(copy, from.p, from.n);
+	copy[from.n] = '\0';
 	*ret = (struct ob_str){ copy, from.n };
 	return true;
 }

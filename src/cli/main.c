@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,12 +63,19 @@ static int finish_output(int code)
 	return ob_cli_fail("writing the output: %m");
 }
 
+/*
+ * Buffers of batches come and go with the load. By themselves they go back to the system; among
+ * small pieces they would hold memory that nobody uses.
+ */
+enum { OWN_PAGES_FROM = 64 * 1024 };
+
 int main(int argc, char **argv)
 {
 	struct ob_cli cli = { 0 };
 	void *args = NULL;
 
 	fill_descriptors();
+	(void)mallopt(M_MMAP_THRESHOLD, OWN_PAGES_FROM);
 	(void)signal(SIGPIPE, SIG_IGN);
 	int code = ob_args_parse(&cli, argc, argv, &args);
 	if (code == OB_EXIT_OK)

@@ -64,7 +64,8 @@ static void key_free(struct ob_flight *flight, struct ob_flight_key *key)
 		at = &(*at)->chain;
 	*at = key->chain;
 	link_remove(&key->idle);
-	link_append(&flight->free_keys, &key->idle);
+	/* The first to be used again: the others need not be in memory. */
+	link_append(flight->free_keys.next, &key->idle);
 }
 
 static bool is_unused(const struct ob_flight_key *key)

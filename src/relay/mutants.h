@@ -30,7 +30,8 @@
 	X(LOSE_ON_DRAIN, 14, "stopping settles what is still unconfirmed as published") \
 	X(UNSAFE_MARK, 15, "a fetch begins above numbers of a transaction that was still open") \
 	X(FETCH_SETTLING, 16, "rows that are being settled beside the worker are fetched again") \
-	X(DRAIN_SETTLING, 17, "a partition is given up while rows of it are being settled")
+	X(DRAIN_SETTLING, 17, "a partition is given up while rows of it are being settled") \
+	X(ONE_GENERATION, 18, "a fetch goes on behind the last one whatever became of its messages")
 
 enum ob_mutant {
 	OB_MUTANT_NONE = 0,

@@ -6,7 +6,8 @@
 #include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
-enum { BATCHES_IN_MEMORY = 3 }; /* one being settled, one at the sink, one fetched ahead */
+/* One being settled, one acknowledged, one at the sink, one fetched ahead; large ones one less. */
+enum { BATCHES_IN_MEMORY = 4, LARGE_BATCHES_IN_MEMORY = 3 };
 
 /* ---- making and freeing ---------------------------------------------- */
 
@@ -18,7 +19,7 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 		ob_worker_claims(worker) ? OB_ORDER_NONE : (enum ob_ordering)relay->ordering;
 	struct ob_flight_conf conf = {
 		.max_messages = BATCHES_IN_MEMORY * relay->batch_size,
-		.max_bytes = BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
+		.max_bytes = LARGE_BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
 		.ordering = ordering,
 		/*
 		 * With hold a refused message must stop those behind it, so none may be under

@@ -81,7 +81,9 @@ static int read_rows(struct ob_relay_worker *worker, struct ob_batch *batch, uin
 		.partitions = worker->fetch_parts,
 		.partition_count = partitions,
 		.epochs = worker->fetch_epochs,
-		.generation = worker->generation + worker->flight.forgotten,
+		.generation = OB_IS_MUTANT(ONE_GENERATION)
+				      ? 1
+				      : worker->generation + worker->flight.forgotten,
 		.limit = limit,
 		.max_bytes = (size_t)worker->conf.relay->batch_bytes,
 		.ordering = worker->flight.conf.ordering,

@@ -145,16 +145,17 @@ static bool is_answered(const struct ob_lane_item *item)
 static void finish(struct kafka_sink *sink, struct ob_lane *lane)
 {
 	while (is_answered(lane->head)) {
-		struct ob_err err = lane->head->err;
+		enum ob_err_kind kind = lane->head->kind;
+		struct ob_err err = kind == OB_ERR_NONE ? OB_ERR_INIT : *lane->head->err;
 
-		if (err.kind == OB_ERR_LOST)
+		if (kind == OB_ERR_LOST)
 			return;
-		if (err.kind != OB_ERR_NONE && err.kind != OB_ERR_REJECT) {
+		if (kind != OB_ERR_NONE && kind != OB_ERR_REJECT) {
 			fail_lane(sink, lane, &err);
 			return;
 		}
 		unsuspect(sink, lane->head);
-		if (err.kind == OB_ERR_NONE)
+		if (kind == OB_ERR_NONE)
 			ob_lane_stored(&sink->lanes, lane, 1);
 		else
 			ob_lane_rejected(&sink->lanes, lane, &err);
@@ -166,7 +167,7 @@ static void answered(struct kafka_sink *sink, struct ob_lane *lane)
 	struct ob_kafka_run *run = run_of(sink, lane);
 
 	/* What is stored need not wait for the others of a long run. */
-	while (is_answered(lane->head) && lane->head->err.kind == OB_ERR_NONE) {
+	while (is_answered(lane->head) && lane->head->kind == OB_ERR_NONE) {
 		unsuspect(sink, lane->head);
 		ob_lane_stored(&sink->lanes, lane, 1);
 	}
@@ -186,7 +187,7 @@ static void suspect(struct kafka_sink *sink, struct ob_lane_item *item, size_t b
 	if (!(item->flags & OB_KAFKA_SUSPECT))
 		sink->suspects++;
 	item->flags |= OB_KAFKA_SUSPECT;
-	item->err.kind = OB_ERR_LOST;
+	item->kind = OB_ERR_LOST;
 	if (sink->next_batch_max == 0 || smaller < sink->next_batch_max)
 		sink->next_batch_max = smaller;
 	sink->spent = true;
@@ -216,18 +217,19 @@ static void take_answer(struct kafka_sink *sink, const rd_kafka_message_t *messa
 	bool one = false;
 
 	item->flags |= OB_KAFKA_ANSWERED;
-	item->err.kind = OB_ERR_NONE;
+	item->kind = OB_ERR_NONE;
 	sink->out--;
 	run_of(sink, item->in)->waiting--;
 	if (is_unsent(sink, message)) {
-		item->err.kind = OB_ERR_LOST; /* goes again */
+		item->kind = OB_ERR_LOST; /* goes again */
 		sink->spent = true;
 	} else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-		(void)ob_kafka_error(message->err, NULL, &one, &item->err);
+		(void)ob_kafka_error(message->err, NULL, &one, item->err);
+		item->kind = item->err->kind;
 		if (one && batch > 1) {
 			suspect(sink, item, batch);
-		} else if (item->err.kind == OB_ERR_DOWN) {
-			sink->trouble = item->err;
+		} else if (item->kind == OB_ERR_DOWN) {
+			sink->trouble = *item->err;
 			sink->doubt = true;
 		}
 	}

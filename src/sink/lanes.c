@@ -27,6 +27,7 @@ static void fill_pools(struct ob_lanes *l)
 static void free_items(struct ob_lanes *l, uint32_t window)
 {
 	for (uint32_t i = window; i-- > 0;) {
+		l->items[i].err = &l->errs[i];
 		l->items[i].next = l->free_items;
 		l->free_items = &l->items[i];
 	}
@@ -41,9 +42,10 @@ int ob_lanes_init(struct ob_lanes *l, uint32_t window, struct ob_err *err)
 	while (size < window)
 		size *= 2;
 	l->items = calloc(window, sizeof(*l->items));
+	l->errs = calloc(window, sizeof(*l->errs));
 	l->lanes = calloc(size, sizeof(*l->lanes));
 	l->buckets = calloc(size, sizeof(struct ob_lane *));
-	if (!l->items || !l->lanes || !l->buckets) {
+	if (!l->items || !l->errs || !l->lanes || !l->buckets) {
 		ob_lanes_done(l);
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "allocating a window of %u",
 				  window);
@@ -66,6 +68,7 @@ void ob_lanes_clear(struct ob_lanes *l)
 void ob_lanes_done(struct ob_lanes *l)
 {
 	free(l->items);
+	free(l->errs);
 	free(l->lanes);
 	free(l->buckets);
 	*l = (struct ob_lanes){ 0 };
@@ -198,12 +201,18 @@ static struct ob_lane_item *finish_first(struct ob_lanes *l, struct ob_lane *lan
 void ob_lane_stored(struct ob_lanes *l, struct ob_lane *lane, uint32_t count)
 {
 	while (count-- > 0)
-		finish_first(l, lane)->err = OB_ERR_INIT;
+		finish_first(l, lane)->kind = OB_ERR_NONE;
+}
+
+static void fail(struct ob_lane_item *item, const struct ob_err *err)
+{
+	item->kind = err->kind;
+	*item->err = *err;
 }
 
 void ob_lane_rejected(struct ob_lanes *l, struct ob_lane *lane, const struct ob_err *err)
 {
-	finish_first(l, lane)->err = *err;
+	fail(finish_first(l, lane), err);
 }
 
 void ob_lane_failed(struct ob_lanes *l, struct ob_lane *lane, const struct ob_err *err)
@@ -211,7 +220,7 @@ void ob_lane_failed(struct ob_lanes *l, struct ob_lane *lane, const struct ob_er
 	while (lane->head) {
 		struct ob_lane_item *item = finish_first(l, lane);
 
-		item->err = *err;
+		fail(item, err);
 		item->lane = lane;
 		lane->failed++;
 	}
@@ -237,7 +246,7 @@ int ob_lanes_outcomes(struct ob_lanes *l, struct ob_ack *acks, size_t max)
 
 	for (struct ob_lane_item *item; n < max && (item = l->done); n++) {
 		acks[n].tag = item->delivery.tag;
-		acks[n].err = item->err;
+		acks[n].err = item->kind == OB_ERR_NONE ? OB_ERR_INIT : *item->err;
 		l->done = item->next;
 		if (!l->done)
 			l->done_end = &l->done;

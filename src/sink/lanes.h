@@ -18,10 +18,11 @@ struct ob_lane;
 struct ob_lane_item {
 	struct ob_delivery delivery; /* a copy; what it points to is borrowed until the outcome */
 	struct ob_lane_item *next;
-	struct ob_lane *in;   /* the lane it waits in */
-	struct ob_lane *lane; /* whose failed outcome this is, or NULL */
-	unsigned flags;       /* the user's; 0 in a new item */
-	struct ob_err err;    /* the user's until the outcome */
+	struct ob_lane *in;    /* the lane it waits in */
+	struct ob_lane *lane;  /* whose failed outcome this is, or NULL */
+	unsigned flags;        /* the user's; 0 in a new item */
+	enum ob_err_kind kind; /* the user's until the outcome */
+	struct ob_err *err;    /* the same, unless the kind is NONE: most never have one */
 };
 
 struct ob_lane {
@@ -37,6 +38,7 @@ struct ob_lane {
 /* All zero until ob_lanes_init(). */
 struct ob_lanes {
 	struct ob_lane_item *items, *free_items, *done, **done_end;
+	struct ob_err *errs; /* of the items */
 	struct ob_lane *lanes, *free_lanes, *ready, **ready_end;
 	struct ob_lane **buckets;
 	uint32_t window, mask;

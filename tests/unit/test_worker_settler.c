@@ -3,7 +3,7 @@
 #include "fake_settler.h"
 #include "suite.h"
 
-enum { BATCH = 10, KEYS = 40 };
+enum { BATCH = 10, KEYS = 80 };
 
 static struct rig rig;
 static struct fake_settler fake;
@@ -181,7 +181,7 @@ OB_TEST(what_is_being_settled_is_not_fetched_or_sent_again)
 	/* The worker goes on as far as its memory allows, and no further. */
 	rig_run_ms(&rig, 3000);
 	ck_assert_uint_gt(rig.log.count, fake.count);
-	ck_assert_uint_le(rig.log.count, 3 * BATCH);
+	ck_assert_uint_le(rig.log.count, 4 * BATCH);
 	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 0);
 	ck_assert_uint_eq(rig_metrics(node).unsettled, rig.log.count);
 	fake.hold = false;
@@ -309,7 +309,7 @@ static uint32_t copies(const struct ob_uuid *id)
 /* Lost, noticed and taken anew, with another epoch, all while the job runs. */
 static void take_anew(void)
 {
-	struct ob_uuid ids[3 * BATCH];
+	struct ob_uuid ids[4 * BATCH];
 	size_t sent;
 
 	make();
