@@ -163,7 +163,7 @@ static int add_publish(struct settling *g, const struct ob_message **messages, s
 	ob_pgarray_begin(&ids, OB_PG_UUID);
 	for (size_t i = 0; i < settle->outcome_count; i++)
 		messages[i] = settle->outcomes[i].message;
-	qsort(messages, settle->outcome_count, sizeof(*messages), by_seq);
+	qsort(messages, settle->outcome_count, sizeof(const struct ob_message *), by_seq);
 	for (size_t i = 0; i < settle->outcome_count; i++) {
 		ob_pgarray_int(&seqs, messages[i]->seq);
 		ob_pgarray_uuid(&ids, &messages[i]->id);
@@ -182,7 +182,8 @@ static int add_publish(struct settling *g, const struct ob_message **messages, s
 
 static int send_publish(struct settling *g, struct ob_err *err)
 {
-	const struct ob_message **messages = calloc(g->settle->outcome_count, sizeof(*messages));
+	const struct ob_message **messages =
+		calloc(g->settle->outcome_count, sizeof(const struct ob_message *));
 
 	if (!messages)
 		return pg_oom("settling", err);

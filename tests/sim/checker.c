@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { BATCHES_IN_MEMORY = 3 };
+enum { BATCHES_IN_MEMORY = 4 };
 
 /* ---- sending ---------------------------------------------------------- */
 
