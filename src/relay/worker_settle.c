@@ -125,17 +125,19 @@ static void drop_lost(struct ob_relay_worker *worker)
 		const struct ob_lease *lease = &worker->leases[i];
 		const struct ob_worker_part *part = &worker->parts[lease->partition];
 
-		/* It may be gone already: it was settled beside us. */
-		if (!worker->lost[i] || !part->owned)
+		if (!worker->lost[i])
 			continue;
-		assert(part->epoch == lease->epoch);
-		ob_worker_say_lost(worker, lease->partition);
-		ob_worker_lose(worker, lease->partition);
 		if (worker->conf.log)
 			ob_log(worker->conf.log, OB_LOG_WARN,
 			       "lease was taken by another worker, its results are discarded",
 			       OB_KV("relay", worker->conf.relay->name),
 			       OB_KI("partition", lease->partition));
+		/* It may be gone already: it was settled beside us. */
+		if (!part->owned)
+			continue;
+		assert(part->epoch == lease->epoch);
+		ob_worker_say_lost(worker, lease->partition);
+		ob_worker_lose(worker, lease->partition);
 	}
 }
 
