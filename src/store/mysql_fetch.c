@@ -167,9 +167,11 @@ static int fetch_work(struct my_store *s, void *arg, struct ob_err *err)
 	struct fetching *f = arg;
 	uint32_t limit = f->fetch->limit;
 	uint32_t share = limit / f->lanes ? limit / f->lanes : 1;
-	int r = find_all(s, f, share, err);
+	/* Rounded up: lanes that all have enough fill the fetch at once. */
+	uint32_t part = (limit - 1) / f->lanes + 1;
+	int r = find_all(s, f, part, err);
 
-	if (r == 0 && share < limit && f->found.count < limit && has_full_lane(f, share))
+	if (r == 0 && part < limit && f->found.count < limit && has_full_lane(f, part))
 		r = find_all(s, f, limit, err);
 	return r < 0 ? r : load(s, f, share, err);
 }
