@@ -1,5 +1,5 @@
 -- Finding the rows that may be sent, and reading rows. The columns of fetch, claim and
--- list are the same, in the order that src/store/postgres_fetch.c reads them.
+-- list are the same, in the order that src/store/postgres_rows.c reads them.
 
 -- name: fetch
 -- $1 target, $2 partitions, $3 where each begins, $4 how many of each, $5 seq in flight, $6 ordering

@@ -79,20 +79,6 @@ static bool is_held(const struct held *held, const struct mem_row *row, enum ob_
 
 /* ---- fetch ----------------------------------------------------------- */
 
-static int compare_seq(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-static bool is_excluded(const struct ob_fetch *fetch, const struct mem_row *row)
-{
-	return fetch->exclude_count > 0 &&
-	       bsearch(&row->m.seq, fetch->exclude, fetch->exclude_count, sizeof(*fetch->exclude),
-		       compare_seq);
-}
-
 enum { NO_SLOT = UINT16_MAX };
 
 /* Where each partition stands in the caller's list; NO_SLOT: not in it. */
@@ -139,7 +125,7 @@ static int collect(struct ob_store *store, const struct ob_fetch *fetch,
 	for (struct mem_row *row = TAILQ_FIRST(&db->live); row; row = TAILQ_NEXT(row, live_link)) {
 		if (slots[row->m.partition] == NO_SLOT || !is_due(row, now) ||
 		    !ob_str_eq(row->m.target, target) || mem_claim_valid(row, now) ||
-		    is_excluded(fetch, row))
+		    ob_fetch_excludes(fetch, row->m.seq))
 			continue;
 		if (is_below(row, places, slots[row->m.partition]) ||
 		    (row->m.state == OB_STATE_PENDING && is_held(&held, row, fetch->ordering)))
@@ -197,7 +183,7 @@ static int64_t left_of(const struct ob_memdb *db, const struct ob_fetch *fetch, 
 		if (row->m.partition != fetch->partitions[lane] || !is_usual(row) ||
 		    row->m.seq < from || !ob_str_eq(row->m.target, ob_str(fetch->target)))
 			continue;
-		if (!is_excluded(fetch, row) && !was_returned(batch, row->m.seq))
+		if (!ob_fetch_excludes(fetch, row->m.seq) && !was_returned(batch, row->m.seq))
 			return row->m.seq;
 		above = row->m.seq + 1;
 	}

@@ -253,6 +253,9 @@ enum pg_col {
 /* Everything in *m points into the result. */
 int pg_read_message(const struct pg_store *s, const PGresult *r, int row, struct ob_message *m,
 		    struct ob_err *err);
+/* The row with that seq in a result that begins with it and is in its order; -1: none, or no
+ * result. */
+int pg_find_row(const PGresult *rows, int64_t seq);
 /* The one copy of a row: from libpq's memory into the batch. */
 int pg_add_message(struct ob_batch *batch, const struct ob_message *from, struct ob_err *err);
 

@@ -174,23 +174,6 @@ static void share(struct fetching *f)
 	ob_candidates_share(f->fetch, f->list, f->count, f->shares);
 }
 
-static bool is_in_flight(const struct ob_fetch *fetch, int64_t seq)
-{
-	size_t low = 0, high = fetch->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (fetch->exclude[middle] == seq)
-			return true;
-		if (fetch->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 static void leave(struct fetching *f, uint32_t lane, int64_t seq)
 {
 	if (seq < f->left[lane])
@@ -204,7 +187,7 @@ static bool is_due(struct fetching *f, const struct ob_candidate *found)
 
 	if (found->at >= PQntuples(f->found[RESULT_MOST]) || f->aheads[lane] == OB_MARK_NONE)
 		return true;
-	if (is_in_flight(f->fetch, found->seq))
+	if (ob_fetch_excludes(f->fetch, found->seq))
 		return false;
 	if (pg_get_int(f->found[RESULT_MOST], found->at, PG_COL_DUE) == 1)
 		return true;
@@ -292,25 +275,6 @@ static bool is_large(const struct fetching *f, const struct ob_candidate *candid
 	return !PQgetisnull(r, row, PG_COL_LARGE);
 }
 
-/* Its row among those that were asked for; -1: it was not, or is gone. */
-static int find_large(const struct fetching *f, int64_t seq)
-{
-	int low = 0, high = f->large ? PQntuples(f->large) : 0;
-
-	while (low < high) {
-		int middle = low + (high - low) / 2;
-		int64_t at = pg_get_int(f->large, middle, 0);
-
-		if (at == seq)
-			return middle;
-		if (at < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return -1;
-}
-
 /* Large messages that there is room for; with their real sizes the room is divided anew. */
 static int load_large(struct fetching *f, struct ob_err *err)
 {
@@ -341,7 +305,7 @@ static int load_large(struct fetching *f, struct ob_err *err)
 	f->large = f->s->results[0];
 	f->s->results[0] = NULL;
 	for (size_t i = 0; i < f->count; i++) {
-		int row = is_large(f, &f->list[i]) ? find_large(f, f->list[i].seq) : -1;
+		int row = is_large(f, &f->list[i]) ? pg_find_row(f->large, f->list[i].seq) : -1;
 
 		if (row >= 0)
 			f->list[i].size = (size_t)PQgetlength(f->large, row, 1) +
@@ -364,7 +328,7 @@ static int copy_row(struct fetching *f, const struct ob_candidate *at, struct ob
 
 	*ret_missing = false;
 	if (r == 0 && is_large(f, at)) {
-		int large = find_large(f, at->seq);
+		int large = pg_find_row(f->large, at->seq);
 
 		*ret_missing = large < 0;
 		if (large < 0)

@@ -39,6 +39,24 @@ int pg_read_message(const struct pg_store *s, const PGresult *r, int row, struct
 			  s->base.layout->column[OB_COL_seq], (long long)m->seq);
 }
 
+int pg_find_row(const PGresult *rows, int64_t seq)
+{
+	int low = 0, high = PQntuples(rows);
+
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		int64_t at = pg_get_int(rows, middle, 0);
+
+		if (at == seq)
+			return middle;
+		if (at < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
 static void read_rest(const PGresult *r, int row, struct ob_message *m)
 {
 	m->partition_key = pg_get_str(r, row, PG_COL_PARTITION_KEY);

@@ -249,25 +249,6 @@ static bool is_open(enum ob_state state)
 	return state == OB_STATE_PENDING || state == OB_STATE_FAILED || state == OB_STATE_PARKED;
 }
 
-/* The rows are in the order of seq; -1: there is none. */
-static int find_row(const PGresult *rows, int64_t seq)
-{
-	int low = 0, high = PQntuples(rows);
-
-	while (low < high) {
-		int middle = low + (high - low) / 2;
-		int64_t at = pg_get_int(rows, middle, 0);
-
-		if (at == seq)
-			return middle;
-		if (at < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return -1;
-}
-
 static struct row read_row(const PGresult *rows, int at)
 {
 	struct row row = {
@@ -354,7 +335,7 @@ static void apply(struct settling *g, const struct ob_outcome *outcome, const st
 
 static void settle_one(struct settling *g, const struct ob_outcome *outcome, const PGresult *rows)
 {
-	int at = find_row(rows, outcome->message->seq);
+	int at = pg_find_row(rows, outcome->message->seq);
 	enum verdict verdict = VANISHED;
 
 	if (!is_ours(g, outcome->message->partition)) {
