@@ -37,6 +37,23 @@ int64_t ob_pg_get(const char *in, size_t size)
 	}
 }
 
+uint32_t ob_pgarray_type(enum ob_pgtype type)
+{
+	switch (type) {
+	case OB_PG_BYTEA:
+		return 1001;
+	case OB_PG_INT8:
+		return 1016;
+	case OB_PG_TEXT:
+		return 1009;
+	case OB_PG_JSON:
+		return 199;
+	case OB_PG_UUID:
+		return 2951;
+	}
+	return 0; /* the server finds out */
+}
+
 void ob_pgarray_begin(struct ob_pgarray *array, enum ob_pgtype type)
 {
 	char header[HEADER_SIZE];

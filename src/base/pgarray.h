@@ -20,6 +20,8 @@ struct ob_pgarray {
 	bool has_null;
 };
 
+/* The type of an array of these. */
+uint32_t ob_pgarray_type(enum ob_pgtype type);
 void ob_pgarray_begin(struct ob_pgarray *array, enum ob_pgtype type);
 void ob_pgarray_int(struct ob_pgarray *array, int64_t value);
 void ob_pgarray_uuid(struct ob_pgarray *array, const struct ob_uuid *value);

@@ -148,6 +148,41 @@ static int tell_duplicate(struct ob_postgres_driver *driver, const struct ob_pos
 
 /* ---- statements ------------------------------------------------------ */
 
+static int expand(const struct ob_layout *layout, const char *tmpl, char **ret_sql,
+		  struct outbox_error *err)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
+	struct ob_err inner = OB_ERR_INIT;
+
+	if (ob_sqltmpl_expand(&sql, tmpl, layout, '"', NULL, &inner) < 0)
+		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
+	*ret_sql = ob_buf_take(&sql);
+	return *ret_sql ? 0 : ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
+}
+
+/* Write the insert that names these columns, where they are on; the last one written is kept. */
+static int name_columns(struct ob_postgres_driver *driver, uint32_t columns,
+			struct outbox_error *err)
+{
+	uint32_t dropped = ob_postgres_all_columns() & ~columns;
+	struct ob_layout layout = driver->layout;
+	char *sql;
+
+	if (driver->insert && driver->insert_columns == columns)
+		return 0;
+	for (int c = 0; c < OB_COL_COUNT; c++) {
+		if (dropped >> c & 1)
+			layout.column[c][0] = '\0';
+	}
+	int r = expand(&layout, sql_postgres_push, &sql, err);
+	if (r < 0)
+		return r;
+	free(driver->insert);
+	driver->insert = sql;
+	driver->insert_columns = columns;
+	return 0;
+}
+
 static bool run(struct ob_postgres_driver *driver, const char *sql)
 {
 	AUTOCLEAR PGresult *result = PQexec(driver->conn, sql);
@@ -188,7 +223,7 @@ static int explain(struct ob_postgres_driver *driver, const struct ob_postgres_c
 static bool send(struct ob_postgres_driver *driver, const char *sql,
 		 const struct ob_postgres_values *v)
 {
-	return PQsendQueryParams(driver->conn, sql, v ? OB_POSTGRES_FIELDS : 0, NULL,
+	return PQsendQueryParams(driver->conn, sql, v ? OB_POSTGRES_FIELDS : 0, v ? v->types : NULL,
 				 v ? v->values : NULL, v ? v->lengths : NULL, v ? v->formats : NULL,
 				 1) == 1;
 }
@@ -235,11 +270,15 @@ static int insert_chunk(struct ob_postgres_driver *driver, const struct ob_postg
 	struct ob_postgres_values v;
 	AUTOCLEAR PGresult *failed = NULL;
 
-	if (!ob_postgres_bind(driver, chunk, false, &v)) {
+	int r = name_columns(driver, ob_postgres_columns(chunk->rows, chunk->count), err);
+
+	if (r == 0 && !ob_postgres_bind(driver, chunk, false, &v))
+		r = ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
+	if (r < 0) {
 		if (chunk->first > 0 &&
 		    (!undo(driver) || !run(driver, "RELEASE SAVEPOINT outbox_push")))
 			return lost(driver, err);
-		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
+		return r;
 	}
 	bool sent = PQenterPipelineMode(driver->conn) &&
 		    (chunk->first > 0 || send(driver, "SAVEPOINT outbox_push", NULL)) &&
@@ -336,26 +375,19 @@ static const struct ob_driver_ops postgres_ops = {
 	.close = postgres_close,
 };
 
-static int expand(const struct ob_layout *layout, const char *tmpl, char **ret_sql,
-		  struct outbox_error *err)
-{
-	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	struct ob_err inner = OB_ERR_INIT;
-
-	if (ob_sqltmpl_expand(&sql, tmpl, layout, '"', NULL, &inner) < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	*ret_sql = ob_buf_take(&sql);
-	return *ret_sql ? 0 : ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-}
-
 /* Parsing the insert tells whether table and columns are there, and needs no right to read them. */
 static int check_table(struct ob_postgres_driver *driver, struct outbox_error *err)
 {
+	static const struct ob_postgres_chunk nothing = { 0 };
 	bool in_transaction = PQtransactionStatus(driver->conn) == PQTRANS_INTRANS;
+	struct ob_postgres_values v;
 
+	if (!ob_postgres_bind(driver, &nothing, false, &v))
+		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	if (in_transaction && !run(driver, "SAVEPOINT outbox_push"))
 		return lost(driver, err);
-	AUTOCLEAR PGresult *result = PQprepare(driver->conn, "", driver->insert, 0, NULL);
+	AUTOCLEAR PGresult *result =
+		PQprepare(driver->conn, "", driver->insert, OB_POSTGRES_FIELDS, v.types);
 	bool good = PQresultStatus(result) == PGRES_COMMAND_OK;
 	struct failure f = failure_of(driver, result);
 	if (in_transaction &&
@@ -379,7 +411,7 @@ static int open_driver(struct ob_postgres_driver *driver, const struct outbox_op
 	if (r == 0)
 		r = check_connection(driver, err);
 	if (r == 0)
-		r = expand(&driver->layout, sql_postgres_push, &driver->insert, err);
+		r = name_columns(driver, ob_postgres_all_columns(), err);
 	if (r == 0)
 		r = expand(&driver->layout, sql_postgres_push_find, &driver->find, err);
 	return r < 0 ? r : check_table(driver, err);

@@ -15,6 +15,7 @@ struct ob_postgres_driver {
 	PGconn *conn; /* the caller's */
 	struct ob_layout layout;
 	char *insert, *find;                          /* SQL */
+	uint32_t insert_columns;                      /* bits 1 << enum ob_column: named by it */
 	struct ob_pgarray arrays[OB_POSTGRES_FIELDS]; /* memory kept across calls */
 };
 
@@ -29,10 +30,15 @@ struct ob_postgres_chunk {
 struct ob_postgres_values {
 	const char *values[OB_POSTGRES_FIELDS];
 	int lengths[OB_POSTGRES_FIELDS], formats[OB_POSTGRES_FIELDS];
+	Oid types[OB_POSTGRES_FIELDS];
 };
 
 /* How many of the rows go into one statement. */
 size_t ob_postgres_fit(const struct ob_push_row *rows, size_t count);
+/* Bits of the columns that an insert of these rows must name. */
+uint32_t ob_postgres_columns(const struct ob_push_row *rows, size_t count);
+/* The same for any rows. */
+uint32_t ob_postgres_all_columns(void);
 /* The parameters of push, or (find) of push_find; false when out of memory. */
 bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
 		      bool find, struct ob_postgres_values *ret);

@@ -32,6 +32,10 @@ static const struct field {
 	{ OB_COL_occurred_at, OB_PG_INT8 },
 };
 
+/* From here on a field may be left out: the table's default is what a row that does not set it
+ * means. */
+enum { FIRST_LEFT_OUT = 6 };
+
 /* Those of push_find. */
 static const struct field find_fields[OB_POSTGRES_FIND_FIELDS] = {
 	{ OB_COL_id, OB_PG_UUID },
@@ -82,21 +86,66 @@ static struct ob_str text_of(const struct ob_push_row *row, enum ob_column colum
 	}
 }
 
-static void add_number(struct ob_pgarray *array, const struct ob_push_row *row,
-		       enum ob_column column)
+static int64_t number_of(const struct ob_push_row *row, enum ob_column column)
 {
 	const struct outbox_message *m = row->message;
 
-	if ((column == OB_COL_sequence_number && m->sequence_number == 0) ||
-	    (column == OB_COL_occurred_at && m->occurred_at_us == 0)) {
-		ob_pgarray_null(array);
-		return;
+	switch ((int)column) {
+	case OB_COL_priority:
+		return m->priority;
+	case OB_COL_available_at:
+		return (int64_t)m->delay_ms;
+	case OB_COL_revision:
+		return m->revision ? m->revision : 1;
+	case OB_COL_sequence_number:
+		return m->sequence_number;
+	case OB_COL_occurred_at:
+		return m->occurred_at_us;
+	default:
+		return 0;
 	}
-	ob_pgarray_int(array, column == OB_COL_sequence_number ? m->sequence_number
-			      : column == OB_COL_occurred_at   ? m->occurred_at_us
-			      : column == OB_COL_available_at  ? (int64_t)m->delay_ms
-			      : column == OB_COL_revision      ? (m->revision ? m->revision : 1)
-							       : m->priority);
+}
+
+static bool is_set(const struct ob_push_row *row, const struct field *field)
+{
+	if (field->type == OB_PG_INT8)
+		return number_of(row, field->column) != (field->column == OB_COL_revision);
+	return text_of(row, field->column).p != NULL;
+}
+
+uint32_t ob_postgres_columns(const struct ob_push_row *rows, size_t count)
+{
+	uint32_t columns = 0;
+
+	for (int f = 0; f < OB_POSTGRES_FIELDS; f++) {
+		bool set = f < FIRST_LEFT_OUT;
+
+		for (size_t i = 0; i < count && !set; i++)
+			set = is_set(&rows[i], &fields[f]);
+		columns |= (uint32_t)set << fields[f].column;
+	}
+	return columns;
+}
+
+uint32_t ob_postgres_all_columns(void)
+{
+	uint32_t columns = 0;
+
+	for (int f = 0; f < OB_POSTGRES_FIELDS; f++)
+		columns |= UINT32_C(1) << fields[f].column;
+	return columns;
+}
+
+static void add_number(struct ob_pgarray *array, const struct ob_push_row *row,
+		       const struct field *field)
+{
+	bool may_lack =
+		field->column == OB_COL_sequence_number || field->column == OB_COL_occurred_at;
+
+	if (may_lack && !is_set(row, field))
+		ob_pgarray_null(array);
+	else
+		ob_pgarray_int(array, number_of(row, field->column));
 }
 
 static void add_field(struct ob_pgarray *array, const struct field *field,
@@ -105,9 +154,19 @@ static void add_field(struct ob_pgarray *array, const struct field *field,
 	if (field->type == OB_PG_UUID)
 		ob_pgarray_uuid(array, &row->id);
 	else if (field->type == OB_PG_INT8)
-		add_number(array, row, field->column);
+		add_number(array, row, field);
 	else
 		ob_pgarray_str(array, text_of(row, field->column));
+}
+
+/* False when out of memory. */
+static bool bind_field(struct ob_pgarray *array, const struct field *field, enum ob_pgtype type,
+		       const struct ob_postgres_chunk *chunk)
+{
+	ob_pgarray_begin(array, type);
+	for (size_t i = 0; i < chunk->count; i++)
+		add_field(array, field, &chunk->rows[i]);
+	return ob_pgarray_end(array);
 }
 
 bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
@@ -116,18 +175,20 @@ bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgre
 	const struct field *list = find ? find_fields : fields;
 	int count = find ? OB_POSTGRES_FIND_FIELDS : OB_POSTGRES_FIELDS;
 
+	*ret = (struct ob_postgres_values){ 0 };
 	for (int f = 0; f < count; f++) {
 		struct ob_pgarray *array = &driver->arrays[f];
 		bool bytes = list[f].column == OB_COL_payload && driver->layout.binary_payload;
+		enum ob_pgtype type = bytes ? OB_PG_BYTEA : list[f].type;
 
-		ob_pgarray_begin(array, bytes ? OB_PG_BYTEA : list[f].type);
-		for (size_t i = 0; i < chunk->count; i++)
-			add_field(array, &list[f], &chunk->rows[i]);
-		if (!ob_pgarray_end(array))
+		ret->types[f] = ob_pgarray_type(type);
+		ret->formats[f] = 1;
+		if (!find && !(driver->insert_columns >> list[f].column & 1))
+			continue;
+		if (!bind_field(array, &list[f], type, chunk))
 			return false;
 		ret->values[f] = ob_buf_str(&array->data);
 		ret->lengths[f] = (int)array->data.len;
-		ret->formats[f] = 1;
 	}
 	return true;
 }

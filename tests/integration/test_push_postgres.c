@@ -123,6 +123,45 @@ OB_TEST(every_field_comes_back_as_it_was)
 }
 OB_TEST_END
 
+/* A column that no message of a call sets is not named; the others of the call get its default. */
+OB_TEST(each_field_may_be_set_by_one_message_alone)
+{
+	outbox *ob = begin(NULL);
+	static const struct {
+		struct outbox_message message;
+		const char *what; /* of the table, true for a row that has it */
+	} fields[] = {
+		{ { GOOD, .headers = "{}" }, "headers IS NOT NULL" },
+		{ { GOOD, .partition_key = "p" }, "partition_key IS NOT NULL" },
+		{ { GOOD, .target = "kafka" }, "target <> 'default'" },
+		{ { GOOD, .correlation_id = "c" }, "correlation_id IS NOT NULL" },
+		{ { GOOD, .causation_id = "c" }, "causation_id IS NOT NULL" },
+		{ { GOOD, .aggregate_id = "1", .sequence_number = 7 },
+		  "sequence_number IS NOT NULL" },
+		{ { GOOD, .occurred_at_us = 1 }, "occurred_at < '1970-01-02'" },
+		{ { GOOD, .delay_ms = 60000 }, "available_at <> 'epoch'" },
+		{ { GOOD, .revision = 2 }, "revision <> 1" },
+		{ { GOOD, .priority = 3 }, "priority <> 0" },
+		{ { GOOD, .snapshot = "[]" }, "snapshot IS NOT NULL" },
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		struct outbox_message three[] = { { GOOD }, fields[i].message, { GOOD } };
+		char sql[256];
+
+		exec(app, "TRUNCATE outbox RESTART IDENTITY; BEGIN");
+		ck_assert_msg(outbox_push(ob, three, 3, NULL, &error) == 0, "%s", error.message);
+		ck_assert_msg(push(ob, (struct outbox_message){ GOOD }) == 0, "%s", error.message);
+		exec(app, "COMMIT");
+		(void)snprintf(sql, sizeof(sql),
+			       "SELECT string_agg((%s)::text, ' ' ORDER BY seq) FROM outbox",
+			       fields[i].what);
+		ck_assert_str_eq(text(app, sql), "false true false false");
+	}
+	end(ob);
+}
+OB_TEST_END
+
 OB_TEST(many_messages_are_stored_in_order)
 {
 	enum { MANY = 2500 };
@@ -311,7 +350,7 @@ OB_TEST_END
 
 PG_SUITE("push_postgres", a_committed_message_is_stored_and_a_rolled_back_one_is_not,
 	 outside_of_a_usable_transaction_nothing_is_written, every_field_comes_back_as_it_was,
-	 many_messages_are_stored_in_order,
+	 each_field_may_be_set_by_one_message_alone, many_messages_are_stored_in_order,
 	 duplicates_are_told_apart_and_leave_the_transaction_usable,
 	 what_the_database_refuses_is_named,
 	 a_missing_table_is_told_at_once_and_breaks_no_transaction,
