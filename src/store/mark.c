@@ -70,14 +70,17 @@ static int64_t young_bound(const struct ob_marks *marks, int64_t now_us)
 
 /* Not past numbers that nobody has looked at: rows of late commits would be passed over. */
 static int64_t ahead_of(const struct ob_marks *marks, const struct ob_fetch *fetch, uint32_t p,
-			int64_t bound, int64_t now_us)
+			int64_t low, int64_t bound, int64_t now_us)
 {
 	int64_t ahead = marks->parts[p].ahead;
 	bool good = fetch->generation > 0 && marks->parts[p].generation == fetch->generation &&
 		    now_us >= marks->parts[p].closed_us && ahead <= bound &&
 		    ahead <= marks->number + 1;
 
-	return good ? ahead : OB_MARK_NONE;
+	if (!good)
+		return OB_MARK_NONE;
+	/* Where nothing was in flight, the mark says more. */
+	return ahead > low ? ahead : low;
 }
 
 void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_t now_us,
@@ -97,7 +100,8 @@ void ob_marks_begin(struct ob_marks *marks, const struct ob_fetch *fetch, int64_
 			     marks->parts[p].epoch == fetch->epochs[i];
 
 		lows[i] = known ? min_i64(marks->parts[p].low, bound) : OB_MARK_NONE;
-		aheads[i] = known ? ahead_of(marks, fetch, p, bound, now_us) : OB_MARK_NONE;
+		aheads[i] =
+			known ? ahead_of(marks, fetch, p, lows[i], bound, now_us) : OB_MARK_NONE;
 		/* What this fetch returns will be in flight above it. */
 		if (aheads[i] == OB_MARK_NONE && p < OB_PARTITIONS_MAX)
 			marks->parts[p].ahead = OB_MARK_NONE;
