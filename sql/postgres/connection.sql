@@ -1,5 +1,6 @@
 -- The connection itself. Settings are made for each transaction and end with it, so
--- that nothing depends on whose connection a pooler hands out.
+-- that nothing depends on whose connection a pooler hands out. On a connection that is ours
+-- alone, those of what runs all the time are made once.
 
 -- name: begin
 -- READ WRITE: a standby refuses, also to read; nothing may be sent from there.
@@ -12,15 +13,18 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE
 -- name: pins
 -- Whatever the server, the database or the role sets. $1 search_path, $2 statement_timeout,
 -- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout,
--- $6 plan_cache_mode. row_security off: a policy that hides rows is an error.
-SELECT set_config('search_path', $1, true), set_config('statement_timeout', $2, true),
-       set_config('lock_timeout', $3, true), set_config('synchronous_commit', $4, true),
-       set_config('idle_in_transaction_session_timeout', $5, true),
-       set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true),
-       set_config('standard_conforming_strings', 'on', true), set_config('transform_null_equals', 'off', true),
-       set_config('row_security', 'off', true), set_config('jit', 'off', true),
-       set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true),
-       set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', $6, true)
+-- $6 plan_cache_mode, $7 whether they end with the transaction. row_security off: a policy that hides
+-- rows is an error. The last is for statements that are sent without a BEGIN: all see the same.
+SELECT set_config('search_path', $1, "#t"), set_config('statement_timeout', $2, "#t"),
+       set_config('lock_timeout', $3, "#t"), set_config('synchronous_commit', $4, "#t"),
+       set_config('idle_in_transaction_session_timeout', $5, "#t"),
+       set_config('TimeZone', 'UTC', "#t"), set_config('DateStyle', 'ISO', "#t"),
+       set_config('standard_conforming_strings', 'on', "#t"), set_config('transform_null_equals', 'off', "#t"),
+       set_config('row_security', 'off', "#t"), set_config('jit', 'off', "#t"),
+       set_config('enable_seqscan', 'off', "#t"), set_config('enable_indexscan', 'on', "#t"),
+       set_config('enable_bitmapscan', 'off', "#t"), set_config('plan_cache_mode', $6, "#t"),
+       set_config('default_transaction_isolation', 'repeatable read', "#t")
+  FROM (SELECT $7::bigint = 1) AS x ("#t")
 
 -- name: commit
 COMMIT

@@ -76,6 +76,21 @@ SELECT {seq}, {id}, {aggregate_type}, {aggregate_id}, {event_type}, CASE WHEN "#
         AND m.{seq} NOT IN (SELECT unnest($5::bigint[]))
       ORDER BY m.{priority} DESC, m.{seq} LIMIT "#n") AS c
 
+-- name: fetch_any_rest
+-- Is there anything of that kind at all? A row if so. $1 target, $2 partitions, $3 where each begins.
+(SELECT 1
+   FROM unnest($2::bigint[], $3::bigint[]) AS u ("#p", "#low")
+  CROSS JOIN (VALUES (1::smallint, 32767::smallint), ((-32768)::smallint, (-1)::smallint)) AS r ("#from", "#to")
+  CROSS JOIN LATERAL (
+    SELECT 1 FROM {outbox} AS m
+      WHERE m.{target} = $1 AND m.{partition_no} = "#p"::smallint AND m.{status} = 0
+        AND m.{priority} >= "#from" AND m.{priority} <= "#to" AND m.{seq} >= "#low"
+      ORDER BY m.{priority} DESC, m.{seq} LIMIT 1) AS c LIMIT 1)
+UNION ALL
+(SELECT 1 FROM {outbox} AS m
+  WHERE m.{target} = $1 AND m.{status} = 2 AND m.{status} NOT IN (0, 1) AND m.{partition_no} = ANY ($2::bigint[]::smallint[])
+    AND m.{available_at} <= (SELECT clock_timestamp()) LIMIT 1)
+
 -- name: fetch_large
 -- What is in the large ones ($1) that there is room for.
 SELECT {seq}, {payload}, {headers|NULL::json} FROM {outbox} WHERE {seq} = ANY ($1::bigint[]) ORDER BY {seq}

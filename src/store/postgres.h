@@ -6,8 +6,9 @@
  * An operation is one transaction. Its statements are queued and sent together with the
  * BEGIN before them, the settings that the session must have, and mostly the COMMIT behind
  * them: one round trip. Statements are unnamed and settings end with the transaction, so
- * that a pooler may hand every transaction to another connection. All results are binary.
- * Time is the server's, in the statements themselves.
+ * that a pooler may hand every transaction to another connection; on a connection that is
+ * ours alone, what runs all the time finds its plans and settings there. All results are
+ * binary. Time is the server's, in the statements themselves.
  */
 #ifndef OB_STORE_POSTGRES_H
 #define OB_STORE_POSTGRES_H
@@ -43,6 +44,7 @@
 	X(release_moved, "changing the partitions") \
 	X(fetch, "fetching") \
 	X(fetch_rest, "fetching") \
+	X(fetch_any_rest, "fetching") \
 	X(fetch_large, "fetching") \
 	X(snapshot, "fetching") \
 	X(look_number, "fetching") \
@@ -118,6 +120,7 @@ struct pg_store {
 	char database[64], server[48];
 	bool broken;    /* connect again before the next call */
 	bool in_tx;     /* between tx_begin and tx_end */
+	bool bare;      /* what is queued has no BEGIN, and needs no COMMIT */
 	bool unlimited; /* this transaction may take as long as it needs */
 	outbox *writer; /* for tx_push, made on first use */
 
@@ -132,6 +135,7 @@ struct pg_store {
 
 	struct ob_marks marks;             /* where fetches begin */
 	uint32_t parts[OB_PARTITIONS_MAX]; /* how many each partition is good for */
+	uint32_t rest_left; /* fetches that read everything; 0: first see whether there is more */
 
 	PGconn *listener; /* NULL: none; may be conn */
 	bool listening, listen_tried, watched;
@@ -163,7 +167,9 @@ void pg_array(struct pg_params *p, struct ob_pgarray *array);
 int pg_begin(struct pg_store *s, struct ob_err *err);
 /* The same for what runs all the time; `relaxed`: a crash of the server may undo it. */
 int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err);
-/* The same for statements that must all see the same. */
+/* Settings of a connection that nobody else uses. */
+int pg_pin_session(struct pg_store *s, struct ob_err *err);
+/* The same for statements that must all see the same, and only read. */
 int pg_begin_snapshot(struct pg_store *s, struct ob_err *err);
 /* Queue a statement; its result is s->results[n] of the next flush, n counted from 0. */
 int pg_add(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err);

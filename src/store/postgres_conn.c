@@ -318,7 +318,8 @@ void pg_disconnect(struct pg_store *s)
 	s->conn = NULL;
 	memset(s->planned, 0, sizeof(s->planned));
 	s->queued = 0;
-	s->in_tx = s->broken = s->unlimited = false;
+	s->in_tx = s->bare = s->broken = s->unlimited = false;
+	s->rest_left = 0;
 	free(s->path);
 	s->path = NULL;
 }
@@ -385,7 +386,8 @@ static int greet(struct pg_store *s, struct ob_err *err)
 			err, OUTBOX_ESTORE, OB_ERR_FATAL,
 			"database '%s' has the encoding %.*s: make one with ENCODING 'UTF8'",
 			s->database, (int)encoding.n, encoding.p);
-	return set_path(s, pg_get_str(hello, 0, 2), err);
+	r = set_path(s, pg_get_str(hello, 0, 2), err);
+	return r < 0 || s->pooled ? r : pg_pin_session(s, err);
 }
 
 int pg_ready(struct pg_store *s, struct ob_err *err)

@@ -9,6 +9,11 @@
 /* What the statements of a fetch return, in this order. */
 enum { RESULT_MOST, RESULT_REST, RESULT_SNAPSHOT };
 
+enum {
+	ANY_PARAMS = 3,     /* of fetch_rest, which fetch_any_rest has too */
+	REST_FETCHES = 100, /* once there was something rare, so many look for more of it at once */
+};
+
 /* One fetch while it runs. */
 struct fetching {
 	struct pg_store *s;
@@ -52,10 +57,13 @@ static void plan_parts(struct fetching *f)
 static int add_statements(struct fetching *f, const struct pg_params *most,
 			  const struct pg_params *rest, struct ob_err *err)
 {
+	struct pg_params any = *rest;
 	int r = pg_add(f->s, PG_fetch, most, err);
 
+	any.count = ANY_PARAMS;
 	if (r == 0)
-		r = pg_add(f->s, PG_fetch_rest, rest, err);
+		r = f->s->rest_left > 0 ? pg_add(f->s, PG_fetch_rest, rest, err)
+					: pg_add(f->s, PG_fetch_any_rest, &any, err);
 	/* Without writers to watch it would say nothing. */
 	if (r == 0 && f->s->marks.writer_count > 0)
 		r = pg_add(f->s, PG_snapshot, NULL, err);
@@ -140,6 +148,22 @@ static void take_results(struct fetching *f)
 		f->found[i] = f->s->results[i];
 		f->s->results[i] = NULL;
 	}
+}
+
+/*
+ * The rest is mostly nothing, and asking whether there is something costs less than asking for it.
+ * False: there is something, so it must be read together with the others.
+ */
+static bool has_rest(struct fetching *f)
+{
+	uint32_t *left = &f->s->rest_left;
+	bool asked = *left > 0, any = PQntuples(f->s->results[RESULT_REST]) > 0;
+
+	if (any)
+		*left = REST_FETCHES;
+	else if (asked)
+		(*left)--;
+	return asked || !any;
 }
 
 /* The rows that were found, counted through both results. */
@@ -401,6 +425,7 @@ static int read_lanes(struct fetching *f, struct ob_batch *batch, bool last, boo
 	if (r < 0)
 		return r;
 	bool complete = is_complete(f);
+	complete = has_rest(f) && complete;
 	take_results(f);
 	if (complete)
 		r = list_rows(f, &batch->arena, err);

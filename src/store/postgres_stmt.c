@@ -161,7 +161,8 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const str
  * the next transaction to another server connection, which knows nothing of it.
  */
 static const bool is_planned_once[PG_COUNT] = {
-	[PG_pins] = true,           [PG_fetch] = true,        [PG_fetch_rest] = true,
+	[PG_begin] = true,          [PG_commit] = true,       [PG_pins] = true,
+	[PG_fetch] = true,          [PG_fetch_rest] = true,   [PG_fetch_any_rest] = true,
 	[PG_snapshot] = true,       [PG_look_number] = true,  [PG_look_writers] = true,
 	[PG_look] = true,           [PG_fence] = true,        [PG_publish] = true,
 	[PG_publish_delete] = true, [PG_count_minute] = true,
@@ -214,30 +215,60 @@ static int add_hidden(struct pg_store *s, enum pg_id id, const struct pg_params 
 	return r;
 }
 
-static int begin(struct pg_store *s, enum pg_id how, bool batch, bool relaxed, struct ob_err *err)
+static int add_pins(struct pg_store *s, bool batch, bool relaxed, bool session, struct ob_err *err)
 {
+	/* The session outlives the operation that may take long. */
+	bool unlimited = s->unlimited && !session;
 	struct pg_params p = { 0 };
 	char timeout[32], lock_timeout[32];
 
-	if (s->in_tx)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "a transaction is open on this store: end it first");
-	int r = pg_ready(s, err);
-	if (r < 0)
-		return r;
-	pg_clear(s);
 	(void)snprintf(timeout, sizeof(timeout), "%lld",
-		       s->unlimited ? 0LL : (long long)s->timeout_ms);
+		       unlimited ? 0LL : (long long)s->timeout_ms);
 	(void)snprintf(lock_timeout, sizeof(lock_timeout), "%lld", (long long)s->lock_timeout_ms);
 	pg_text(&p, s->path);
 	pg_text(&p, timeout);
 	pg_text(&p, lock_timeout);
 	pg_text(&p, relaxed ? "off" : "on");
 	/* A worker that was stopped between two statements must not keep others from its rows. */
-	pg_text(&p, s->unlimited ? "0" : "10s");
+	pg_text(&p, unlimited ? "0" : "10s");
 	pg_text(&p, batch && !s->pooled ? "force_generic_plan" : "auto");
-	r = add_hidden(s, how, NULL, err);
-	return r < 0 ? r : add_hidden(s, PG_pins, &p, err);
+	pg_int(&p, !session);
+	return add_hidden(s, PG_pins, &p, err);
+}
+
+int pg_pin_session(struct pg_store *s, struct ob_err *err)
+{
+	/* A standby refuses the BEGIN. */
+	int r = add_hidden(s, PG_begin, NULL, err);
+
+	if (r == 0)
+		r = add_pins(s, true, true, true, err);
+	if (r == 0)
+		r = add_hidden(s, PG_commit, NULL, err);
+	return r < 0 ? r : pg_flush(s, err);
+}
+
+static int begin_operation(struct pg_store *s, struct ob_err *err)
+{
+	if (s->in_tx)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "a transaction is open on this store: end it first");
+	int r = pg_ready(s, err);
+	if (r == 0)
+		pg_clear(s);
+	return r;
+}
+
+static int begin(struct pg_store *s, enum pg_id how, bool batch, bool relaxed, struct ob_err *err)
+{
+	int r = begin_operation(s, err);
+
+	if (r == 0)
+		r = add_hidden(s, how, NULL, err);
+	/* The session has them. */
+	if (batch && relaxed && !s->pooled)
+		return r;
+	return r < 0 ? r : add_pins(s, batch, relaxed, false, err);
 }
 
 int pg_begin(struct pg_store *s, struct ob_err *err)
@@ -252,7 +283,12 @@ int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err)
 
 int pg_begin_snapshot(struct pg_store *s, struct ob_err *err)
 {
-	return begin(s, PG_begin_snapshot, true, true, err);
+	int r = begin_operation(s, err);
+
+	if (r < 0 || s->pooled)
+		return r < 0 ? r : begin(s, PG_begin_snapshot, true, true, err);
+	s->bare = true;
+	return 0;
 }
 
 /* ---- sending and receiving ------------------------------------------- */
@@ -352,6 +388,7 @@ static int exchange(struct pg_store *s, struct ob_err *err)
 	}
 	int r = receive(s, deadline_of(s), err);
 	s->queued = 0;
+	s->bare = false;
 	if (r < 0)
 		pg_clear(s);
 	return r;
@@ -365,6 +402,7 @@ void pg_rollback(struct pg_store *s)
 	if (!s->conn || s->broken || PQstatus(s->conn) != CONNECTION_OK) {
 		s->broken = true;
 		s->queued = 0;
+		s->bare = false;
 		return;
 	}
 	/* What is queued was never sent with a sync: let it run, then undo it. */
@@ -389,7 +427,8 @@ int pg_commit(struct pg_store *s, struct ob_err *err)
 {
 	int r = OB_FAULT("store.before_commit")
 			? ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN, "fault before the commit")
-			: add_hidden(s, PG_commit, NULL, err);
+		: s->bare ? 0
+			  : add_hidden(s, PG_commit, NULL, err);
 
 	if (r < 0) {
 		pg_rollback(s);
