@@ -31,7 +31,9 @@
 	X(UNSAFE_MARK, 15, "a fetch begins above numbers of a transaction that was still open") \
 	X(FETCH_SETTLING, 16, "rows that are being settled beside the worker are fetched again") \
 	X(DRAIN_SETTLING, 17, "a partition is given up while rows of it are being settled") \
-	X(ONE_GENERATION, 18, "a fetch goes on behind the last one whatever became of its messages")
+	X(ONE_GENERATION, 18, \
+	  "a fetch goes on behind the last one whatever became of its messages") \
+	X(MARK_AS_AHEAD, 19, "a partition is read as if nothing were held there")
 
 enum ob_mutant {
 	OB_MUTANT_NONE = 0,

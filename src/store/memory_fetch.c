@@ -110,6 +110,16 @@ static bool is_below(const struct mem_row *row, const struct places *places, siz
 		(is_usual(row) && row->m.seq < places->aheads[lane]));
 }
 
+/* Where reading goes on ahead nothing is held, and nobody asks: as the PostgreSQL store does it. */
+static bool waits(const struct mem_row *row, const struct places *places, size_t lane,
+		  const struct held *held, enum ob_ordering ordering)
+{
+	if (row->m.state != OB_STATE_PENDING ||
+	    (is_usual(row) && places->aheads[lane] > OB_MARK_NONE))
+		return false;
+	return is_held(held, row, ordering);
+}
+
 static int collect(struct ob_store *store, const struct ob_fetch *fetch,
 		   const struct places *places, struct candidates *found, struct ob_err *err)
 {
@@ -127,10 +137,10 @@ static int collect(struct ob_store *store, const struct ob_fetch *fetch,
 		    !ob_str_eq(row->m.target, target) || mem_claim_valid(row, now) ||
 		    ob_fetch_excludes(fetch, row->m.seq))
 			continue;
-		if (is_below(row, places, slots[row->m.partition]) ||
-		    (row->m.state == OB_STATE_PENDING && is_held(&held, row, fetch->ordering)))
-			continue;
-		candidates_add(found, row, slots[row->m.partition]);
+		size_t lane = slots[row->m.partition];
+		if (!is_below(row, places, lane) &&
+		    !waits(row, places, lane, &held, fetch->ordering))
+			candidates_add(found, row, lane);
 	}
 	ob_candidates_sort(found->list, found->count);
 	return 0;
