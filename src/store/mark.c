@@ -2,8 +2,9 @@
 /* Marks: pure bookkeeping, shared by the stores that need it, and proven by the simulator. */
 #include "store/mark.h"
 
-/* Reading from the bottom may take this part of the time, if it is slow. */
-enum { BOTTOM_SHARE = 20 };
+/* Reading from the bottom may take this part of the time, if it is slow: less than a message in a
+ * hundred waits for it. */
+enum { BOTTOM_SHARE = 100 };
 
 enum { CLOSED_US = 1000000 };
 
