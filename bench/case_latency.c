@@ -43,6 +43,7 @@ struct watch {
 	uint64_t count;
 	/* By number. The first, 0, only shows that all are running. */
 	double *commit_us, *seen_us;
+	double *took_us; /* the commit itself */
 };
 
 static void produce(struct watch *w, void *producer, uint64_t number)
@@ -58,6 +59,7 @@ static void produce(struct watch *w, void *producer, uint64_t number)
 					  .event_type = "OrderPlaced",
 					  .payload = payload },
 		1);
+	w->took_us[number] = bench_now_us() - w->commit_us[number];
 }
 
 static void *pace(void *arg)
@@ -124,6 +126,9 @@ static void note(struct watch *w, struct bench_result *result)
 	bench_result_add(result, "p50_ms", bench_percentile(delays_ms, w->count, 0.50));
 	bench_result_add(result, "p99_ms", bench_percentile(delays_ms, w->count, 0.99));
 	bench_result_add(result, "max_ms", delays_ms[w->count - 1]);
+	bench_sort(w->took_us + 1, w->count);
+	bench_result_add(result, "commit_p50_ms",
+			 bench_percentile(w->took_us + 1, w->count, 0.50) / 1e3);
 	for (uint32_t i = 0; i < w->producers; i++)
 		late_us = fmax(late_us, w->pacers[i].late_us);
 	bench_result_add(result, "producer_late_ms", late_us / 1e3);
@@ -136,6 +141,7 @@ static void run_round(struct bench_env *env, const struct bench_subject *subject
 
 	w->commit_us = bench_need(calloc(w->count + 1, sizeof(*w->commit_us)));
 	w->seen_us = bench_need(calloc(w->count + 1, sizeof(*w->seen_us)));
+	w->took_us = bench_need(calloc(w->count + 1, sizeof(*w->took_us)));
 	w->follower = w->follow->open(subject->broker->address);
 	w->producers = (w->per_second + PER_PRODUCER - 1) / PER_PRODUCER;
 	for (uint32_t i = 0; i < w->producers; i++) {
@@ -154,6 +160,7 @@ static void run_round(struct bench_env *env, const struct bench_subject *subject
 	w->follow->close(w->follower);
 	free(w->commit_us);
 	free(w->seen_us);
+	free(w->took_us);
 }
 
 /* c->each messages a second, c->messages in all. */
