@@ -5,6 +5,8 @@
 
 #include "outbox/outbox.h"
 
+#include <stdbool.h>
+
 /*
  * The place that meets the failure knows its kind (a SQLSTATE, an HTTP
  * status, a broker code); everything above only obeys.
@@ -21,6 +23,7 @@ enum ob_err_kind {
 struct ob_err {
 	int status; /* enum outbox_status, negative */
 	enum ob_err_kind kind;
+	bool hung_up;    /* DOWN: the peer was there, and ended the connection */
 	char native[16]; /* SQLSTATE, HTTP status, errno name, broker code */
 	char msg[512];   /* one lowercase line without a full stop */
 };

@@ -33,7 +33,9 @@
 	X(DRAIN_SETTLING, 17, "a partition is given up while rows of it are being settled") \
 	X(ONE_GENERATION, 18, \
 	  "a fetch goes on behind the last one whatever became of its messages") \
-	X(MARK_AS_AHEAD, 19, "a partition is read as if nothing were held there")
+	X(MARK_AS_AHEAD, 19, "a partition is read as if nothing were held there") \
+	X(CHARGE_HANG_UP, 20, "a message pays for lost connections though no other passed") \
+	X(IGNORE_HANG_UP, 21, "a message on which every connection is lost is never to blame")
 
 enum ob_mutant {
 	OB_MUTANT_NONE = 0,

@@ -32,7 +32,14 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 		.claims = ob_worker_claims(worker),
 	};
 
-	return ob_flight_init(&worker->flight, &conf, err);
+	worker->alone = UINT64_MAX; /* no message's */
+	int r = ob_suspects_init(&worker->suspects, conf.max_messages, err);
+	if (r < 0)
+		return r;
+	r = ob_flight_init(&worker->flight, &conf, err);
+	if (r < 0)
+		ob_suspects_done(&worker->suspects);
+	return r;
 }
 
 int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **ret_worker,
@@ -92,6 +99,7 @@ void ob_worker_free(struct ob_relay_worker *worker)
 		(void)worker->conf.settler->ended(worker->conf.settler, true);
 	ob_sink_reset(worker->conf.sink);
 	ob_flight_done(&worker->flight);
+	ob_suspects_done(&worker->suspects);
 	ob_route_done(&worker->route);
 	free(worker->outcomes);
 	free(worker->settling);

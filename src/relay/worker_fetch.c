@@ -51,13 +51,16 @@ static uint32_t room(struct ob_relay_worker *worker)
 
 	if (left < (batch + 1) / 2 || worker->flight.bytes >= worker->flight.conf.max_bytes)
 		return 0;
-	/* While the sink is away nothing is read; for the probe one message is enough. */
+	/*
+	 * While the sink is away nothing is read; for the probe one message is enough, unless it
+	 * may be a suspect that makes it look so.
+	 */
 	if (worker->breaker.state != OB_BREAKER_CLOSED) {
 		if (ob_flight_next(&worker->flight, 0) ||
 		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
 			return 0;
-		if (ob_worker_claims(worker))
-			return 1;
+		if (ob_worker_claims(worker) && worker->suspects.accused < batch)
+			batch = 1 + worker->suspects.accused;
 	}
 	return left < batch ? left : batch;
 }

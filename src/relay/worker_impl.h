@@ -8,6 +8,7 @@
 #include "relay/flight.h"
 #include "relay/policy.h"
 #include "relay/route.h"
+#include "relay/suspects.h"
 #include "relay/worker.h"
 
 enum {
@@ -37,6 +38,7 @@ struct ob_relay_worker {
 	struct ob_worker_conf conf;
 	struct ob_flight flight;
 	struct ob_breaker breaker;
+	struct ob_suspects suspects;
 	struct ob_policy policy;
 	struct ob_route route;
 	struct ob_rng rng;
@@ -72,6 +74,7 @@ struct ob_relay_worker {
 	bool sink_ready, sink_full, probing;
 	int64_t sink_polled_us;
 	uint64_t probe; /* its tag */
+	uint64_t alone; /* the tag of the suspect that has the sink for itself */
 
 	/* room for one call each */
 	struct ob_ack acks[OB_WORKER_ACKS];

@@ -56,6 +56,7 @@ static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bo
 		log_closed(worker);
 	ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, entry->message),
 			false, now);
+	ob_suspects_pass(&worker->suspects, entry->message->seq);
 	ob_flight_ok(&worker->flight, entry, now);
 }
 
@@ -121,7 +122,22 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 	ob_flight_drop(&worker->flight, entry, now);
 }
 
-static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const struct ob_err *err)
+/* The receiver ended the connection: over this message? Then `err` says so. */
+static bool is_to_blame(struct ob_relay_worker *worker, const struct ob_entry *entry,
+			struct ob_err *err)
+{
+	bool alone = ob_flight_tag(&worker->flight, entry) == worker->alone;
+
+	if (!err->hung_up || !ob_suspects_drop(&worker->suspects, entry->message->seq, alone))
+		return false;
+	(void)ob_err_context(err,
+			     "the receiver hung up %d times on this message alone, while others "
+			     "pass",
+			     OB_SUSPECT_STRIKES);
+	return true;
+}
+
+static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struct ob_err *err)
 {
 	int64_t now = ob_worker_now(worker);
 	enum ob_err_kind kind = err->kind;
@@ -136,6 +152,8 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, const
 		succeeded(worker, entry, probe);
 		return;
 	}
+	if (kind == OB_ERR_DOWN && is_to_blame(worker, entry, err))
+		kind = OB_ERR_RETRY;
 	if (kind == OB_ERR_DOWN)
 		sink_down(worker, err);
 	else if (kind == OB_ERR_FATAL)
@@ -237,6 +255,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 {
 	struct ob_err err = OB_ERR_INIT;
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
+	bool alone = ob_suspects_has(&worker->suspects, entry->message->seq);
 	int r;
 
 	r = entry->delivery.message
@@ -257,8 +276,11 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 		worker->probe = ob_flight_tag(&worker->flight, entry);
 		ob_breaker_probe(&worker->breaker);
 	}
+	if (alone)
+		worker->alone = ob_flight_tag(&worker->flight, entry);
 	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
 	if (r < 0) {
+		err.hung_up = false; /* before it was handed over: not because of it */
 		failed(worker, entry, &err);
 		judge_all(worker);
 		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
@@ -267,7 +289,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	(void)OB_FAULT(OB_FAULT_SEND_AFTER);
 	if (OB_IS_MUTANT(SETTLE_BEFORE_ACK))
 		succeeded(worker, entry, probe);
-	return !probe;
+	return !probe && !alone;
 }
 
 /*
@@ -278,6 +300,29 @@ static bool store_is_away(const struct ob_relay_worker *worker)
 {
 	return worker->store_retry_us > 0 && (ob_worker_now(worker) < worker->store_retry_us ||
 					      ob_flight_outcome(&worker->flight));
+}
+
+/* The next message, or NULL. */
+static struct ob_entry *choose(struct ob_relay_worker *worker)
+{
+	struct ob_entry *entry = ob_flight_next(&worker->flight, 0);
+	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
+	bool pick = worker->breaker.alarm;
+
+	/* A probe that is always the same poison would never end it. */
+	if (entry && probe)
+		pick = pick || ob_suspects_has(&worker->suspects, entry->message->seq);
+	return pick ? ob_flight_next(&worker->flight, (uint32_t)ob_rng_below(&worker->rng, 64))
+		    : entry;
+}
+
+/* A suspect goes out alone: it waits for all others, and all others wait for it. */
+static bool must_wait(struct ob_relay_worker *worker, const struct ob_entry *entry)
+{
+	if (ob_flight_find(&worker->flight, worker->alone))
+		return true;
+	return worker->flight.in_flight > 0 &&
+	       ob_suspects_has(&worker->suspects, entry->message->seq);
 }
 
 bool ob_worker_send(struct ob_relay_worker *worker)
@@ -292,13 +337,10 @@ bool ob_worker_send(struct ob_relay_worker *worker)
 	if (!make_ready(worker))
 		return true;
 	for (int i = 0; i < OB_WORKER_RUN && worker->stopping == OB_STOP_NO; i++) {
-		/* When most keys fail, a probe that is always the same poison would never end it.
-		 */
-		bool pick = worker->breaker.alarm;
-		uint32_t skip = pick ? (uint32_t)ob_rng_below(&worker->rng, 64) : 0;
-		struct ob_entry *entry = ob_flight_next(&worker->flight, skip);
+		struct ob_entry *entry = choose(worker);
 
-		if (!entry || ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
+		if (!entry || must_wait(worker, entry) ||
+		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
 			break;
 		if (!ob_worker_may_send(worker, entry)) {
 			refuse(worker, entry);

@@ -302,6 +302,7 @@ static void part(struct ob_exec_sink *sink, const char *what)
 		set_end(sink, status, &err);
 	else
 		(void)down(&err, what, sink->last_word);
+	err.hung_up = true;
 	lose(sink, &err);
 }
 
@@ -317,9 +318,10 @@ void ob_exec_talk_move(struct ob_exec_sink *sink)
 	}
 	while (told == TOLD_SOME)
 		told = read_answers(sink, &err);
-	if (told == TOLD_WRONG)
+	if (told == TOLD_WRONG) {
+		err.hung_up = true; /* what it said is no answer, and it is ended over that */
 		lose(sink, &err);
-	else if (over || told == TOLD_END)
+	} else if (over || told == TOLD_END)
 		part(sink, "the handler closed its output");
 	else
 		read_words(sink);

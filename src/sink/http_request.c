@@ -277,6 +277,7 @@ static void judge_failure(const struct ob_http_request *request, CURLcode result
 	else
 		(void)ob_err_set(err, OUTBOX_ESINK, kind, "sending to the receiver: %s",
 				 request->detail[0] ? request->detail : curl_easy_strerror(result));
+	err->hung_up = kind == OB_ERR_DOWN && was_sent(request);
 	(void)snprintf(err->native, sizeof(err->native), "CURLE_%d", (int)result);
 }
 

@@ -14,7 +14,7 @@ struct pending {
 	struct ob_memsink_verdict verdict;
 	uint32_t polls_left;
 	int64_t ready_us;
-	bool done;
+	bool done, lost;
 };
 
 struct memory_sink {
@@ -170,9 +170,10 @@ static void lose_all(struct memory_sink *sink)
 	for (uint32_t i = 0; i < sink->count; i++) {
 		struct pending *p = &sink->pending[i];
 
-		p->verdict = (struct ob_memsink_verdict){ .kind = OB_ERR_DOWN };
+		p->verdict = (struct ob_memsink_verdict){ .kind = OB_ERR_DOWN, .hung_up = true };
 		p->polls_left = 0;
 		p->ready_us = INT64_MIN;
+		p->lost = true;
 	}
 	sink->open = false;
 }
@@ -239,6 +240,12 @@ static void come_out(struct memory_sink *sink, struct pending *p, struct ob_ack 
 	ack->err = OB_ERR_INIT;
 	if (p->verdict.kind != OB_ERR_NONE)
 		(void)ob_err_set(&ack->err, OUTBOX_ESINK, p->verdict.kind, "failed by the plan");
+	ack->err.hung_up = p->verdict.hung_up;
+	/* The first one takes all others along. */
+	if (p->verdict.hung_up && !p->lost) {
+		sink->plan->losses++;
+		lose_all(sink);
+	}
 }
 
 static int memory_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *acks, size_t max,

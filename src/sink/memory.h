@@ -43,6 +43,7 @@ struct ob_memsink_verdict {
 	bool stored;  /* with a kind: stored all the same, only the acknowledgement is lost */
 	bool silent;  /* no outcome comes, ever; reset() forgets it */
 	bool at_send; /* send() itself fails with `kind`; nothing is stored */
+	bool hung_up; /* with DOWN: and the connection is lost, with all that is on it */
 };
 
 /* How a sink behaves. Belongs to the caller, who may change it between any two calls. */
@@ -59,6 +60,7 @@ struct ob_memsink_plan {
 	struct ob_memsink_verdict (*judge)(void *arg, const struct ob_delivery *delivery);
 	void *judge_arg;
 	uint32_t resets; /* written by the sink: how often it forgot something unconfirmed */
+	uint32_t losses; /* and how often a message lost the connection */
 };
 
 /* `ops` is one of the two tables above. On success the caller owns *ret_sink. */

@@ -307,6 +307,7 @@ static int closed(const struct nats_sink *sink, struct ob_err *err)
 	natsStatus s = natsConnection_GetLastError(sink->nc, &text);
 
 	(void)ob_nats_status(s, text, err);
+	err->hung_up = true;
 	return ob_err_context(err, "%.100s:%s", server_of(sink)->name, server_of(sink)->port);
 }
 

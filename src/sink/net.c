@@ -168,6 +168,23 @@ static bool is_later(int number)
 	return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
 }
 
+int ob_net_failed(const char *doing, struct ob_err *err)
+{
+	bool hung_up = errno == ECONNRESET || errno == EPIPE;
+	int r = ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "%s", doing);
+
+	err->hung_up = hung_up;
+	return r;
+}
+
+int ob_net_closed(struct ob_err *err)
+{
+	int r = ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "the peer closed the connection");
+
+	err->hung_up = true;
+	return r;
+}
+
 ssize_t ob_net_write(struct ob_net *net, struct ob_str bytes, struct ob_err *err)
 {
 	if (net->ssl)
@@ -175,7 +192,7 @@ ssize_t ob_net_write(struct ob_net *net, struct ob_str bytes, struct ob_err *err
 	ssize_t n = send(net->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
 	if (n >= 0 || is_later(errno))
 		return n >= 0 ? n : 0;
-	return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "sending");
+	return ob_net_failed("sending", err);
 }
 
 ssize_t ob_net_read(struct ob_net *net, char *buf, size_t size, struct ob_err *err)
@@ -186,6 +203,6 @@ ssize_t ob_net_read(struct ob_net *net, char *buf, size_t size, struct ob_err *e
 	if (n > 0 || (n < 0 && is_later(errno)))
 		return n > 0 ? n : 0;
 	if (n == 0)
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "the peer closed the connection");
-	return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "receiving");
+		return ob_net_closed(err);
+	return ob_net_failed("receiving", err);
 }

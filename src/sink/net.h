@@ -69,7 +69,9 @@ bool ob_net_wait(const struct ob_net *net, short events, const struct ob_clock *
 bool ob_net_is_quiet(const struct ob_net *net);
 void ob_net_close(struct ob_net *net);
 
-/* The parts of read and write that are TLS. */
+/* The parts of read and write that are TLS, and what both say of the end: errno, or a farewell. */
+int ob_net_failed(const char *doing, struct ob_err *err);
+int ob_net_closed(struct ob_err *err);
 ssize_t ob_net_tls_write(struct ob_net *net, struct ob_str bytes, struct ob_err *err);
 ssize_t ob_net_tls_read(struct ob_net *net, char *buf, size_t size, struct ob_err *err);
 void ob_net_tls_end(struct ob_net *net);

@@ -152,16 +152,18 @@ static ssize_t finish(struct ob_net *net, int r, const char *doing, struct ob_er
 		net->wants = POLLOUT;
 		return 0;
 	case SSL_ERROR_ZERO_RETURN:
-		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "the peer closed the connection");
+		return ob_net_closed(err);
 	case SSL_ERROR_SYSCALL:
 		if (errno != 0 && ERR_peek_last_error() == 0)
-			return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "%s", doing);
+			return ob_net_failed(doing, err);
 		break;
 	default:
 		break;
 	}
 	reason(why, sizeof(why));
-	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "%s: %s", doing, why);
+	(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "%s: %s", doing, why);
+	err->hung_up = true;
+	return err->status;
 }
 
 ssize_t ob_net_tls_write(struct ob_net *net, struct ob_str bytes, struct ob_err *err)

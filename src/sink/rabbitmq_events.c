@@ -39,6 +39,7 @@ static void closed(struct rabbitmq_sink *sink, uint16_t code, struct ob_str text
 	uint64_t limit = ob_rabbitmq_size_limit(text);
 
 	(void)ob_rabbitmq_error(code, text, &blame, &err);
+	err.hung_up = true;
 	if (limit > 0)
 		sink->size_max = limit;
 	fail_all(sink, blame, text, &err);

@@ -140,6 +140,7 @@ static void fill(struct redis_sink *sink)
 		}
 		if (!node || ob_redis_node_command(sink, node, lane, &err) < 0) {
 			err.kind = OB_ERR_DOWN;
+			err.hung_up = false; /* perhaps, but not on these */
 			ob_lane_failed(&sink->lanes, lane, &err);
 			ob_lane_give_back(&sink->lanes, lane);
 			/* The others too: each could cost us a connect timeout. */

@@ -82,7 +82,8 @@ enum { OB_SINK_FULL = 1 };
  * not wait) and write up to `max` (at least 1) outcomes, in any order. Returns how
  * many; 0 does not mean that nothing moved. Called about once a second when nothing
  * is under way, for sinks that must show signs of life. When the connection is lost, every
- * unconfirmed delivery gets a DOWN outcome (its fate is unknown). A failure of poll()
+ * unconfirmed delivery gets a DOWN outcome (its fate is unknown), with hung_up when it was the
+ * peer who ended it, and it may have been over one of these. A failure of poll()
  * itself is FATAL and gives no outcomes, now or later: only reset() and free follow.
  */
 typedef int ob_sink_poll_fn(struct ob_sink *sink, int timeout_ms, struct ob_ack *acks, size_t max,

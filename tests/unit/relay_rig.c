@@ -24,7 +24,7 @@ static struct ob_uuid next_id(void *arg)
 static struct ob_memsink_verdict judge(void *arg, const struct ob_delivery *delivery)
 {
 	struct rig *rig = arg;
-	struct ob_memsink_verdict verdict = { .kind = rig->poison_kind };
+	struct ob_memsink_verdict verdict = { .kind = rig->poison_kind, .hung_up = rig->hangs_up };
 
 	if (rig->all_fail)
 		return verdict;

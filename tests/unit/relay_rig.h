@@ -38,6 +38,7 @@ struct rig {
 	uint32_t poison_count;
 	bool at_send;  /* by send() itself, only payload "2" and only once */
 	bool all_fail; /* every message, with poison_kind */
+	bool hangs_up; /* and the connection is lost over each of them */
 	uint64_t next_id;
 };
 
