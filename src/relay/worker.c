@@ -247,11 +247,11 @@ static bool work(struct ob_relay_worker *worker)
 {
 	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker))
 		return true;
-	if (ob_worker_poll(worker, 0) || ob_worker_send(worker))
+	if (ob_worker_poll(worker, 0) || ob_worker_send(worker, false))
 		return true;
 	if (ob_worker_settle_due(worker) && try_settle(worker))
 		return true;
-	if (ob_worker_fetch(worker))
+	if (ob_worker_fetch(worker) || ob_worker_send(worker, true))
 		return true;
 	if (ob_flight_outcome(&worker->flight) && try_settle(worker))
 		return true;

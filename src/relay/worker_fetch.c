@@ -52,11 +52,11 @@ static uint32_t room(struct ob_relay_worker *worker)
 	if (left < (batch + 1) / 2 || worker->flight.bytes >= worker->flight.conf.max_bytes)
 		return 0;
 	/*
-	 * While the sink is away nothing is read; for the probe one message is enough, unless it
-	 * may be a suspect that makes it look so.
+	 * While the sink is away nothing is read; for the probe one message is enough, if it is no
+	 * suspect.
 	 */
 	if (worker->breaker.state != OB_BREAKER_CLOSED) {
-		if (ob_flight_next(&worker->flight, 0) ||
+		if (ob_worker_probe(worker) ||
 		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
 			return 0;
 		if (ob_worker_claims(worker) && worker->suspects.accused < batch)

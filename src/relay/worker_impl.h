@@ -121,7 +121,10 @@ bool ob_worker_may_send(const struct ob_relay_worker *worker, const struct ob_en
 
 /* worker_sink.c: true when something was done */
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms);
-bool ob_worker_send(struct ob_relay_worker *worker);
+/* A probe is no suspect, unless `any` may go: when nothing else can be had. */
+bool ob_worker_send(struct ob_relay_worker *worker, bool any);
+/* worker_sink.c: the next message that is no suspect, among the first few; or NULL. */
+struct ob_entry *ob_worker_probe(struct ob_relay_worker *worker);
 
 /* worker_settle.c */
 bool ob_worker_settle_due(const struct ob_relay_worker *worker);

@@ -209,6 +209,8 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 
 /* ---- sending --------------------------------------------------------- */
 
+enum { CHOICE = 64 }; /* messages that a probe is chosen from */
+
 /* Some things about a sink are only known once it is open. */
 static void advise(const struct ob_relay_worker *worker)
 {
@@ -302,18 +304,28 @@ static bool store_is_away(const struct ob_relay_worker *worker)
 					      ob_flight_outcome(&worker->flight));
 }
 
-/* The next message, or NULL. */
-static struct ob_entry *choose(struct ob_relay_worker *worker)
+struct ob_entry *ob_worker_probe(struct ob_relay_worker *worker)
 {
-	struct ob_entry *entry = ob_flight_next(&worker->flight, 0);
-	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
+	/* When most keys fail, another one each time. */
 	bool pick = worker->breaker.alarm;
+	uint32_t skip = pick ? (uint32_t)ob_rng_below(&worker->rng, CHOICE) : 0;
 
-	/* A probe that is always the same poison would never end it. */
-	if (entry && probe)
-		pick = pick || ob_suspects_has(&worker->suspects, entry->message->seq);
-	return pick ? ob_flight_next(&worker->flight, (uint32_t)ob_rng_below(&worker->rng, 64))
-		    : entry;
+	for (uint32_t i = 0; i < CHOICE && i < worker->flight.queued; i++) {
+		struct ob_entry *entry = ob_flight_next(&worker->flight, skip + i);
+
+		if (entry && !ob_suspects_has(&worker->suspects, entry->message->seq))
+			return entry;
+	}
+	return NULL;
+}
+
+/* The next message, or NULL. A probe that is always the same poison would never end it. */
+static struct ob_entry *choose(struct ob_relay_worker *worker, bool any)
+{
+	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
+	struct ob_entry *entry = probe ? ob_worker_probe(worker) : NULL;
+
+	return entry || (probe && !any) ? entry : ob_flight_next(&worker->flight, 0);
 }
 
 /* A suspect goes out alone: it waits for all others, and all others wait for it. */
@@ -325,7 +337,7 @@ static bool must_wait(struct ob_relay_worker *worker, const struct ob_entry *ent
 	       ob_suspects_has(&worker->suspects, entry->message->seq);
 }
 
-bool ob_worker_send(struct ob_relay_worker *worker)
+bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 {
 	bool worked = false;
 
@@ -337,7 +349,7 @@ bool ob_worker_send(struct ob_relay_worker *worker)
 	if (!make_ready(worker))
 		return true;
 	for (int i = 0; i < OB_WORKER_RUN && worker->stopping == OB_STOP_NO; i++) {
-		struct ob_entry *entry = choose(worker);
+		struct ob_entry *entry = choose(worker, any);
 
 		if (!entry || must_wait(worker, entry) ||
 		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)

@@ -161,6 +161,7 @@ static int memory_send(struct ob_sink *base, const struct ob_delivery *delivery,
 	if (!sink->plan->store_late)
 		store(sink, &p);
 	sink->pending[sink->count++] = p;
+	sink->plan->unconfirmed = sink->count;
 	return 0;
 }
 
@@ -228,7 +229,7 @@ static void drop_done(struct memory_sink *sink)
 		if (!sink->pending[i].done)
 			sink->pending[kept++] = sink->pending[i];
 	}
-	sink->count = kept;
+	sink->count = sink->plan->unconfirmed = kept;
 }
 
 static void come_out(struct memory_sink *sink, struct pending *p, struct ob_ack *ack)
@@ -279,7 +280,7 @@ static void memory_reset(struct ob_sink *base)
 	struct memory_sink *sink = (struct memory_sink *)base;
 
 	sink->plan->resets += sink->count > 0;
-	sink->count = 0;
+	sink->count = sink->plan->unconfirmed = 0;
 }
 
 static void memory_close(struct ob_sink *base)

@@ -59,8 +59,9 @@ struct ob_memsink_plan {
 	bool down;                  /* the peer is away: open, send and all outcomes are DOWN */
 	struct ob_memsink_verdict (*judge)(void *arg, const struct ob_delivery *delivery);
 	void *judge_arg;
-	uint32_t resets; /* written by the sink: how often it forgot something unconfirmed */
-	uint32_t losses; /* and how often a message lost the connection */
+	uint32_t resets;      /* written by the sink: how often it forgot something unconfirmed */
+	uint32_t losses;      /* how often the connection was lost over a message */
+	uint32_t unconfirmed; /* and how much is under way */
 };
 
 /* `ops` is one of the two tables above. On success the caller owns *ret_sink. */

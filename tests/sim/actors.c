@@ -340,6 +340,16 @@ static void check_reset(struct sim *sim, struct sim_actor *actor)
 	sim_excuse(sim, actor, -1);
 }
 
+/* All that was on a connection that is lost may come twice. */
+static void check_losses(struct sim *sim, struct sim_actor *actor)
+{
+	if (actor->sink_plan.losses == actor->losses)
+		return;
+	sim->counts.hang_ups += actor->sink_plan.losses - actor->losses;
+	actor->losses = actor->sink_plan.losses;
+	sim_excuse(sim, actor, -1);
+}
+
 void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 {
 	struct ob_step step;
@@ -355,6 +365,7 @@ void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 	disarm(sim, actor, actor->worker_store);
 	sim_check_stored(sim);
 	check_reset(sim, actor);
+	check_losses(sim, actor);
 	sim->current = NULL;
 	actor->worker_wake_us = step.worked ? sim_now(sim) : step.wake_us;
 	if (actor->job && actor->worker_wake_us > actor->job_due_us)

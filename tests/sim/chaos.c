@@ -9,6 +9,9 @@ static struct ob_memsink_verdict draw_verdict(struct sim *sim, struct sim_messag
 	const struct sim_plan *plan = &sim->plan;
 	bool at_send = sim_chance(sim, 200);
 
+	/* This one stays as it is: it must end dead. */
+	if (m && m->poison == SIM_POISON_HANG_UP && !sim->cured)
+		return (struct ob_memsink_verdict){ .kind = OB_ERR_DOWN, .hung_up = true };
 	if (sim->healed || !m)
 		return (struct ob_memsink_verdict){ .kind = OB_ERR_NONE };
 	if (m->poison == SIM_POISON_REJECT)
@@ -21,6 +24,8 @@ static struct ob_memsink_verdict draw_verdict(struct sim *sim, struct sim_messag
 		return (struct ob_memsink_verdict){ .kind = sim_chance(sim, 300) ? OB_ERR_RETRY
 										 : OB_ERR_DOWN,
 						    .stored = true };
+	if (sim_chance(sim, plan->flaky_hang_up))
+		return (struct ob_memsink_verdict){ .kind = OB_ERR_DOWN, .hung_up = true };
 	if (sim_chance(sim, plan->flaky_down))
 		return (struct ob_memsink_verdict){ .kind = OB_ERR_DOWN, .at_send = at_send };
 	return (struct ob_memsink_verdict){ .kind = OB_ERR_NONE };

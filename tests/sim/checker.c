@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { BATCHES_IN_MEMORY = 4 };
+enum { BATCHES_IN_MEMORY = 4, STRIKES = 3 };
 
 /* ---- sending ---------------------------------------------------------- */
 
@@ -56,7 +56,12 @@ struct sim_delivery *sim_check_send(struct sim *sim, struct sim_actor *actor,
 		.tag = tag,
 		.verdict = verdict,
 		.excused = stored_anyway, /* the acknowledgement is lost */
+		.alone = actor->sink_plan.unconfirmed == 0,
+		.stores = actor->stores,
 	};
+	if (!d->alone && actor->last)
+		actor->last->alone = false;
+	actor->last = d;
 	m->deliveries = d;
 	m->was_rejected = m->was_rejected || verdict == OB_ERR_REJECT;
 	sim_note(sim, SIM_EV_SEND, m, actor, message->partition, verdict, stored_anyway);
@@ -153,6 +158,7 @@ static void check_entry(struct sim *sim, const struct ob_memsink_entry *entry)
 	if (m->copies == 0)
 		check_order(sim, m);
 	d->stored = true;
+	d->actor->stores++;
 	m->copies++;
 	sim->counts.stored++;
 	sim->counts.duplicates += m->copies > 1;
@@ -201,16 +207,48 @@ static void check_published(struct sim *sim, struct sim_message *m)
 			  m->number);
 }
 
+/* The newest by this worker from that one on. */
+static struct sim_delivery *by_current(const struct sim *sim, struct sim_delivery *d)
+{
+	while (d && d->actor != sim->current)
+		d = d->next;
+	return d;
+}
+
+/*
+ * May it pay for lost connections? Three times it was alone, and each time others had been stored
+ * since it was sent before. Where nothing but outages loses connections, no sound message pays.
+ */
+static struct sim_delivery *find_blame(const struct sim *sim, const struct sim_message *m)
+{
+	struct sim_delivery *newest = by_current(sim, m->deliveries);
+	uint32_t strikes = 0;
+
+	if (m->poison != SIM_POISON_HANG_UP && sim->plan.flaky_hang_up == 0)
+		return NULL;
+	for (struct sim_delivery *d = newest, *before; d && !d->charged; d = before) {
+		before = by_current(sim, d->next);
+		/* Behind a failure of its key it was on a lost connection without being sent. */
+		strikes += d->alone && (before ? before->stores : 0) < d->stores;
+	}
+	return newest && newest->alone && strikes >= STRIKES ? newest : NULL;
+}
+
 static void check_charge(struct sim *sim, struct sim_message *m,
 			 const struct ob_memdb_change *change)
 {
 	struct sim_delivery *d = m->deliveries;
+	bool blamed = false;
 	uint32_t max = sim->plan.relay.retry.max_attempts;
 	bool is_dead = change->after != OB_STATE_FAILED;
 
 	while (d && (d->actor != sim->current || d->charged ||
 		     (d->verdict != OB_ERR_RETRY && d->verdict != OB_ERR_REJECT)))
 		d = d->next;
+	if (!d) {
+		d = find_blame(sim, m);
+		blamed = d != NULL;
+	}
 	if (!d) {
 		sim_break(sim, m, "P5", "m%u pays an attempt, but the sink said nothing about it",
 			  m->number);
@@ -225,6 +263,8 @@ static void check_charge(struct sim *sim, struct sim_message *m,
 		sim_break(sim, m, "P5", "m%u is %s after attempt %u of %u", m->number,
 			  is_dead ? "dead" : "tried again", change->row->attempts, max);
 	sim->counts.failed++;
+	sim->counts.blamed += blamed;
+	sim->counts.blamed_dead += blamed && is_dead;
 	sim->counts.dead += is_dead;
 	sim->counts.dead_hold += change->after == OB_STATE_DEAD_HOLD;
 }

@@ -74,6 +74,14 @@ static void draw_faults(struct sim_plan *plan, struct ob_rng *rng)
 		return;
 	plan->flaky_lost = one_in(rng, 2) ? 0 : pick(rng, 1, 25);
 	plan->flaky_down = one_in(rng, 2) ? 0 : pick(rng, 1, 25);
+	/* Where the order is a partition's, it may hold all that could pass. */
+	if (one_in(rng, 4) && plan->relay.ordering != OB_ORDER_PARTITION) {
+		plan->poison_hang_up = pick(rng, 1, 2);
+		plan->relay.batch_bytes = 1 << 20;
+		if (one_in(rng, 2))
+			plan->relay.batch_size = pick(rng, 100, 200);
+	}
+	plan->flaky_hang_up = one_in(rng, 3) ? pick(rng, 1, 20) : 0;
 	plan->store_errors = one_in(rng, 2) ? 0 : pick(rng, 1, 60);
 	plan->chaos = one_in(rng, 5) ? 0 : pick(rng, 1, 12);
 	plan->operate = one_in(rng, 3) ? 0 : pick(rng, 1, 25);
@@ -103,6 +111,6 @@ void sim_draw_plan(struct sim_plan *plan, struct ob_rng *rng, uint64_t seed)
 		.rollback = pick(rng, 10, 20),
 	};
 	draw_sink(plan, rng);
-	draw_faults(plan, rng);
 	draw_relay(plan, rng);
+	draw_faults(plan, rng);
 }

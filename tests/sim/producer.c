@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { PASSERS = 4, PASSERS_US = 300000 };
+
 /* ---- producers -------------------------------------------------------- */
 
 /*
@@ -47,7 +49,13 @@ static void draw_message(struct sim *sim, struct sim_message *m, int32_t writer)
 	if (sim_chance(sim, 60))
 		m->priority = (int32_t)sim_between(&sim->rng, -2, 2);
 	m->delayed = sim_chance(sim, 40);
-	if (sim_chance(sim, plan->poison_reject)) {
+	if (sim->hang_up_count < plan->poison_hang_up && sim_chance(sim, 30)) {
+		m->poison = SIM_POISON_HANG_UP;
+		sim->hang_up_count++;
+		/* What is behind it must leave room in memory for what could pass. */
+		if (4 * plan->relay.batch_size < SIM_MESSAGES_MAX)
+			m->key = SIM_NO_KEY;
+	} else if (sim_chance(sim, plan->poison_reject)) {
 		m->poison = SIM_POISON_REJECT;
 	} else if (sim_chance(sim, plan->poison_retry)) {
 		m->poison = SIM_POISON_RETRY;
@@ -57,7 +65,7 @@ static void draw_message(struct sim *sim, struct sim_message *m, int32_t writer)
 	sim->counts.delayed += m->delayed;
 }
 
-static void push(struct sim *sim, struct sim_writer *writer)
+static void push(struct sim *sim, struct sim_writer *writer, bool passer)
 {
 	static const char payload[] = "{\"n\":\"abcdefghijklmnopqrstuvwxyz0123456789\"}";
 	struct sim_message *m = &sim->messages[++sim->message_count];
@@ -65,7 +73,10 @@ static void push(struct sim *sim, struct sim_writer *writer)
 	char id[OB_UUID_TEXT_SIZE], aggregate[16];
 	size_t index;
 
-	draw_message(sim, m, (int32_t)(writer - sim->writers));
+	if (passer)
+		*m = (struct sim_message){ .number = sim->message_count, .key = SIM_NO_KEY };
+	else
+		draw_message(sim, m, (int32_t)(writer - sim->writers));
 	m->tx = writer->tx;
 	m->inserted_at = sim->clock_of_events;
 
@@ -105,9 +116,8 @@ static void begin(struct sim *sim, struct sim_writer *writer)
 }
 
 /* The rows' own fate is told by the history: see sim_check_row(). */
-static void end(struct sim *sim, struct sim_writer *writer)
+static void end(struct sim *sim, struct sim_writer *writer, bool commit)
 {
-	bool commit = ob_rng_below(&sim->rng, 100) >= sim->plan.rollback;
 	struct ob_err err = OB_ERR_INIT;
 
 	if (ob_store_tx_end(writer->store, commit, &err) < 0)
@@ -151,11 +161,39 @@ void sim_produce(struct sim *sim)
 	}
 	if (writer->left > 0 && sim->message_count < SIM_MESSAGES_MAX) {
 		writer->left--;
-		push(sim, writer);
+		push(sim, writer, false);
 	} else if (sim_chance(sim, writer->slow ? 30 : 400) ||
 		   sim->message_count >= sim->plan.messages) {
-		end(sim, writer);
+		end(sim, writer, ob_rng_below(&sim->rng, 100) >= sim->plan.rollback);
 	}
+}
+
+static bool hangs_up(const struct sim *sim)
+{
+	for (uint32_t i = 1; i <= sim->message_count && sim->hang_up_count > 0; i++) {
+		const struct sim_message *m = &sim->messages[i];
+
+		if (m->poison == SIM_POISON_HANG_UP && m->fate == SIM_COMMITTED && m->exists &&
+		    (m->state == OB_STATE_PENDING || m->state == OB_STATE_FAILED) &&
+		    !sim_is_held(sim, m))
+			return true;
+	}
+	return false;
+}
+
+void sim_produce_passers(struct sim *sim)
+{
+	struct sim_writer *writer = &sim->writers[0];
+
+	if (sim->cured || sim_now(sim) < sim->passed_us + PASSERS_US || !hangs_up(sim) ||
+	    sim->message_count + PASSERS > SIM_MESSAGES_MAX + SIM_PASSERS_MAX)
+		return;
+	sim->passed_us = sim_now(sim);
+	begin(sim, writer);
+	for (int i = 0; i < PASSERS; i++)
+		push(sim, writer, true);
+	end(sim, writer, true);
+	sim->counts.passers += PASSERS;
 }
 
 /* ---- the operator ----------------------------------------------------- */

@@ -235,6 +235,7 @@ static void drain(struct sim *sim)
 		if (sim->quiet_us == 0 && all_there(sim))
 			sim->quiet_us = sim_now(sim);
 		sim_check_owners(sim);
+		sim_produce_passers(sim);
 		if (sim_is_drained(sim) && has_been_quiet(sim))
 			return;
 		/* Nobody is woken to the microsecond. */
@@ -257,6 +258,7 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	if (!sim->broken)
 		sim_check_end(sim);
 	if (!sim->broken && sim_chance(sim, 500)) {
+		sim->cured = true;
 		sim_operate_dead(sim, sim_chance(sim, 700) ? OB_VERB_RETRY : OB_VERB_SKIP);
 		sim_note(sim, SIM_EV_PHASE, NULL, NULL, 2, 0, 0);
 		drain(sim);

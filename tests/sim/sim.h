@@ -18,6 +18,7 @@
 enum {
 	SIM_KEYS_MAX = 48,
 	SIM_MESSAGES_MAX = 420,
+	SIM_PASSERS_MAX = 800, /* that come while a poison is told from an outage */
 	SIM_PARTITIONS_MAX = 16,
 	SIM_SLOTS_MAX = 6,    /* workers at one time */
 	SIM_ACTORS_MAX = 256, /* workers over a run: each start is a new one */
@@ -53,6 +54,10 @@ enum {
 	X(slow_sinks, "times a sink became slow") \
 	X(retries, "messages refused for now") \
 	X(rejects, "messages refused for good") \
+	X(hang_ups, "connections lost over a message") \
+	X(blamed, "attempts charged for lost connections") \
+	X(blamed_dead, "messages given up for lost connections") \
+	X(passers, "messages that came to pass a poison") \
 	X(breaker_opened, "times a breaker opened") \
 	X(alarms, "times most keys failed at once") \
 	X(stops, "workers that stopped and left") \
@@ -85,6 +90,8 @@ struct sim_plan {
 	uint32_t partitions, keys, messages;
 	uint32_t poison_retry, poison_reject;         /* of 1000 messages */
 	uint32_t flaky_retry, flaky_lost, flaky_down; /* of 1000 sends */
+	uint32_t flaky_hang_up;                       /* of 1000 sends */
+	uint32_t poison_hang_up;                      /* messages */
 	uint32_t store_errors;                        /* of 1000 steps */
 	uint32_t chaos, operate;                      /* of 1000 turns */
 	uint32_t rollback;                            /* of 100 transactions */
@@ -94,7 +101,7 @@ struct sim_plan {
 };
 
 enum sim_fate { SIM_OPEN, SIM_COMMITTED, SIM_ROLLED_BACK };
-enum sim_poison { SIM_SOUND, SIM_POISON_RETRY, SIM_POISON_REJECT };
+enum sim_poison { SIM_SOUND, SIM_POISON_RETRY, SIM_POISON_REJECT, SIM_POISON_HANG_UP };
 
 struct sim_actor;
 
@@ -105,9 +112,11 @@ struct sim_delivery {
 	uint64_t tag;
 	enum ob_err_kind verdict; /* about this message */
 	bool stored, settled;
-	bool excused; /* a fault hit it before it was settled: another copy may follow */
-	bool charged; /* the verdict has cost its attempt */
-	bool unheard; /* charged, but the worker does not know and will say it again */
+	bool excused;    /* a fault hit it before it was settled: another copy may follow */
+	bool charged;    /* the verdict has cost its attempt */
+	bool alone;      /* nothing else was under way */
+	uint64_t stores; /* what its worker had stored before */
+	bool unheard;    /* charged, but the worker does not know and will say it again */
 };
 
 struct sim_message {
@@ -156,7 +165,9 @@ struct sim_actor {
 	int64_t worker_paused_us, leaser_paused_us, store_away_us;
 	int64_t slow_until_us, sink_away_us;
 	int64_t drain_until_us;
-	uint32_t resets;
+	uint32_t resets, losses;
+	uint64_t stores;           /* of its messages by the sink */
+	struct sim_delivery *last; /* what it sent last */
 	bool alive, stopping, leaving, lost_lease, told_now;
 	bool reply_lost; /* of the store call in this step */
 };
@@ -213,11 +224,12 @@ struct sim {
 	struct ob_memsink_log log;
 	struct ob_arena arena;
 	size_t log_seen;
-	bool healed, sink_down;
+	bool healed, cured, sink_down;
 	enum ob_verb verb; /* of the operation that runs */
 
-	struct sim_message messages[SIM_MESSAGES_MAX + 1];
-	uint32_t message_count, tx_count;
+	struct sim_message messages[SIM_MESSAGES_MAX + SIM_PASSERS_MAX + 1];
+	uint32_t message_count, tx_count, hang_up_count;
+	int64_t passed_us; /* when the last passers came */
 	struct ob_arena deliveries;
 	int32_t locked_by[SIM_KEYS_MAX]; /* the writer that holds the aggregate, or -1 */
 	int64_t highest_seq;
@@ -297,6 +309,11 @@ void sim_actor_heal(struct sim *sim, struct sim_actor *actor);
 
 bool sim_producing(const struct sim *sim);
 void sim_produce(struct sim *sim);
+/*
+ * A poison that makes the receiver hang up can only be told from an outage while others pass: let
+ * some come, when it is time.
+ */
+void sim_produce_passers(struct sim *sim);
 /* A verb on a random row. */
 void sim_operate(struct sim *sim);
 /* The verb on every dead row. */
