@@ -105,7 +105,47 @@ OB_TEST(bytes_may_come_late)
 }
 OB_TEST_END
 
+/* One message passes, and over the next one's body the connection is cut. */
+static void cut_over_a_body(enum chaos_end end)
+{
+	struct chaos_plan plan = { .end = end, .cut[CHAOS_TO_SERVER].match = "poison" };
+	struct tally tally = { 0 };
+	struct sink_env env;
+	struct parcel parcel;
+
+	sink_env_init(&env);
+	env.timeout = "2s";
+	struct chaos_proxy *proxy = chaos_proxy_new(env.kind->port(&env));
+	if (env.kind->front)
+		env.kind->front(&env, proxy);
+	env.port = chaos_proxy_port(proxy);
+	struct ob_sink *sink = sink_make(&env);
+	parcel_init(&parcel, 1, OB_STR("k"), OB_STR("\"sound\""));
+	sink_push(sink, &parcel.delivery, &tally);
+	sink_drain(sink, &tally, 1);
+	ck_assert_uint_eq(tally.confirmed, 1);
+	chaos_proxy_plan(proxy, &plan);
+	parcel_init(&parcel, 2, OB_STR("k"), OB_STR("\"poison\""));
+	sink_push(sink, &parcel.delivery, &tally);
+	sink_drain(sink, &tally, 2);
+	ck_assert_uint_eq(tally.failed, 1);
+	ck_assert_msg(tally.last.hung_up == (end != CHAOS_MUTE && !env.kind->reconnects), "%s",
+		      tally.last.msg);
+	ck_assert_msg(!tally.last.hung_up || tally.last.kind == OB_ERR_DOWN, "%s", tally.last.msg);
+	ob_sink_free(sink);
+	chaos_proxy_free(proxy);
+	sink_env_done(&env);
+}
+
+OB_TEST(a_peer_that_hangs_up_over_a_message_is_told_from_one_that_is_silent)
+{
+	cut_over_a_body(CHAOS_CLOSE);
+	cut_over_a_body(CHAOS_RESET);
+	cut_over_a_body(CHAOS_MUTE);
+}
+OB_TEST_END
+
 SINK_SUITE("sink chaos", nothing_is_lost_when_the_way_there_is_cut,
 	   nothing_is_lost_when_answers_are_cut, nothing_is_lost_by_a_reset,
 	   nothing_is_lost_when_the_network_goes_mute, bytes_may_come_one_by_one,
-	   bytes_may_come_late)
+	   bytes_may_come_late, a_peer_that_hangs_up_over_a_message_is_told_from_one_that_is_silent)

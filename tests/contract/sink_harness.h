@@ -33,6 +33,7 @@ struct sink_kind {
 	bool concurrent;   /* what is sent at the same time may be stored in any order */
 	bool strict_names; /* a destination must follow its rules; anything goes in a key */
 	size_t body_max;   /* larger ones are refused before they are sent; 0: no such limit */
+	bool reconnects;   /* its library makes a lost connection anew without a word */
 	int wait_ms;       /* its outcomes come from outside: how long a poll() waits for them */
 	/* The peer's TCP port, for kinds whose make() honours env->port and env->timeout. */
 	int (*port)(struct sink_env *env);

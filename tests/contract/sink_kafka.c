@@ -125,6 +125,7 @@ const struct sink_kind sink_kind_kafka_one = {
 	.clear = clear,
 	.strict_names = true,
 	.body_max = 1 << 20,
+	.reconnects = true,
 	.wait_ms = 20,
 	.port = port,
 	.front = front,
