@@ -309,13 +309,14 @@ int pg_check_columns(struct pg_store *s, const struct pg_found *found, struct ob
 	return r;
 }
 
-/* Numbers that are handed out in blocks, or by someone else, do not tell what came first. */
-static int check_sequence(struct pg_store *s, const struct pg_found *found, struct ob_err *err)
+int pg_check_sequence(struct pg_store *s, const struct pg_found *found, struct ob_err *err)
 {
 	const char *table = s->base.layout->table[OB_TABLE_outbox];
 	const char *column = s->base.layout->column[OB_COL_seq];
 	int64_t cache = found->column[OB_COL_seq].cache;
 
+	if (!found->table[OB_TABLE_outbox].oid)
+		return 0;
 	if (cache == 0)
 		return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 				  "column '%s' of table '%s' is no identity: its numbers would not "
@@ -378,7 +379,7 @@ int pg_check_found(struct pg_store *s, const struct pg_found *found, struct ob_e
 	if (r == 0)
 		r = pg_check_columns(s, found, err);
 	if (r == 0)
-		r = check_sequence(s, found, err);
+		r = pg_check_sequence(s, found, err);
 	if (r == 0 && found->no_index[0])
 		r = ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 			       "index '%s' is missing: run `outbox setup`", found->no_index);

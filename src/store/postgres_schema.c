@@ -94,6 +94,8 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 	if (r == 0)
 		r = pg_check_columns(s, &found, err);
 	if (r == 0)
+		r = pg_check_sequence(s, &found, err);
+	if (r == 0)
 		r = make(s, found.any ? found.partition_count : wish->partition_count, err);
 	return r < 0 ? r : pg_source_attach(s, err);
 }

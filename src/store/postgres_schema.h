@@ -30,6 +30,8 @@ struct pg_found {
 int pg_look(struct pg_store *s, struct pg_found *ret, struct ob_err *err);
 /* Do the tables that are there have the columns of the layout? */
 int pg_check_columns(struct pg_store *s, const struct pg_found *found, struct ob_err *err);
+/* Numbers that are handed out in blocks, or by someone else, do not tell what came first. */
+int pg_check_sequence(struct pg_store *s, const struct pg_found *found, struct ob_err *err);
 /* The table that is copied from, if the layout has one: make the trigger if it is not there. */
 int pg_source_attach(struct pg_store *s, struct ob_err *err);
 int pg_source_check(struct pg_store *s, struct ob_err *err);
