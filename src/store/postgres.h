@@ -178,6 +178,8 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, const str
 	       struct ob_err *err);
 /* Send and wait for the results. A failure rolls back and drops them all. */
 int pg_flush(struct pg_store *s, struct ob_err *err);
+/* Begin, run one statement, commit; its result is s->results[0]. */
+int pg_run_one(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err);
 /* Flush with a COMMIT behind it. */
 int pg_commit(struct pg_store *s, struct ob_err *err);
 /* r < 0: roll back, keep *err and return r; else commit and return r. */

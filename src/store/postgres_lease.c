@@ -2,14 +2,6 @@
 /* Workers and partition leases of the PostgreSQL store. */
 #include "store/postgres.h"
 
-/* Begin, run one statement, commit; its result is s->results[0]. */
-static int run_one(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err)
-{
-	int r = pg_begin(s, err);
-
-	return r < 0 ? r : pg_finish(s, pg_add(s, id, p, err), err);
-}
-
 int pg_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
 	    struct ob_err *err)
 {
@@ -64,7 +56,7 @@ int pg_workers(struct ob_store *store, const char *target, struct ob_arena *aren
 	struct pg_params p = { 0 };
 
 	pg_text(&p, target);
-	int r = run_one(s, PG_workers, &p, err);
+	int r = pg_run_one(s, PG_workers, &p, err);
 	if (r < 0)
 		return r;
 	const PGresult *found = s->results[0];
@@ -98,7 +90,7 @@ int pg_partitions(struct ob_store *store, const char *target, struct ob_arena *a
 	struct pg_params p = { 0 };
 
 	pg_text(&p, target);
-	int r = run_one(s, PG_partitions, &p, err);
+	int r = pg_run_one(s, PG_partitions, &p, err);
 	if (r < 0)
 		return r;
 	const PGresult *found = s->results[0];
@@ -162,7 +154,7 @@ static int change_leases(struct pg_store *s, enum pg_id id, const struct pg_para
 			 struct ob_arena *arena, struct ob_lease **ret_leases, size_t *ret_count,
 			 struct ob_err *err)
 {
-	int r = run_one(s, id, p, err);
+	int r = pg_run_one(s, id, p, err);
 
 	if (r < 0)
 		return r;
@@ -224,7 +216,7 @@ int pg_release(struct ob_store *store, const char *target, const struct ob_uuid 
 	pg_text(&p, target);
 	pg_uuid(&p, owner);
 	pg_array(&p, &list);
-	int r = run_one((struct pg_store *)store, PG_release, &p, err);
+	int r = pg_run_one((struct pg_store *)store, PG_release, &p, err);
 	ob_pgarray_done(&list);
 	return r;
 }

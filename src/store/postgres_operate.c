@@ -60,13 +60,10 @@ int pg_throughput(struct ob_store *store, const char *target, uint32_t minutes,
 {
 	struct pg_store *s = (struct pg_store *)store;
 	struct pg_params p = { 0 };
-	int r = pg_begin(s, err);
 
-	if (r < 0)
-		return r;
 	pg_text(&p, target);
 	pg_int(&p, minutes);
-	r = pg_finish(s, pg_add(s, PG_throughput, &p, err), err);
+	int r = pg_run_one(s, PG_throughput, &p, err);
 	if (r < 0)
 		return r;
 	const PGresult *found = s->results[0];

@@ -111,17 +111,14 @@ int pg_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_bat
 {
 	struct pg_store *s = (struct pg_store *)store;
 	struct pg_params p = { 0 };
-	int r = pg_begin(s, err);
 
-	if (r < 0)
-		return r;
 	pg_text(&p, claim->target);
 	pg_uuid(&p, &claim->token);
 	pg_text(&p, claim->worker);
 	pg_int(&p, claim->limit);
 	pg_int(&p, claim->max_bytes < INT64_MAX ? (int64_t)claim->max_bytes : INT64_MAX);
 	pg_int(&p, pg_us(claim->ttl_ms));
-	r = pg_finish(s, pg_add(s, PG_claim, &p, err), err);
+	int r = pg_run_one(s, PG_claim, &p, err);
 	if (r == 0)
 		r = add_rows(s, s->results[0], false, batch, err);
 	pg_clear(s);

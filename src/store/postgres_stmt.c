@@ -450,6 +450,13 @@ int pg_finish(struct pg_store *s, int r, struct ob_err *err)
 	return committed < 0 ? committed : r;
 }
 
+int pg_run_one(struct pg_store *s, enum pg_id id, const struct pg_params *p, struct ob_err *err)
+{
+	int r = pg_begin(s, err);
+
+	return r < 0 ? r : pg_finish(s, pg_add(s, id, p, err), err);
+}
+
 /* ---- scripts --------------------------------------------------------- */
 
 /* Several statements in one text are for the simple protocol, outside the pipeline. */
