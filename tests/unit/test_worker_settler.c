@@ -144,6 +144,16 @@ OB_TEST(only_what_was_plainly_published_goes_beside)
 }
 OB_TEST_END
 
+/* Everything goes out, and nothing of it beside the worker. */
+static void goes_alone(void)
+{
+	push(3);
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
+	ck_assert_uint_eq(fake.started, 0);
+	unmake();
+}
+
 OB_TEST(row_claims_are_settled_by_the_worker)
 {
 	rig_init(&rig);
@@ -152,11 +162,7 @@ OB_TEST(row_claims_are_settled_by_the_worker)
 	fake_settler_init(&fake, rig.db);
 	rig.settler = &fake.base;
 	rig_start(&rig, &ob_sink_memory);
-	push(3);
-	rig_run_ms(&rig, 2000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
-	ck_assert_uint_eq(fake.started, 0);
-	unmake();
+	goes_alone();
 }
 OB_TEST_END
 
@@ -164,11 +170,7 @@ OB_TEST(a_settler_that_takes_no_job_is_not_needed)
 {
 	make();
 	fake.refuse = true;
-	push(3);
-	rig_run_ms(&rig, 2000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3 * KEYS);
-	ck_assert_uint_eq(fake.started, 0);
-	unmake();
+	goes_alone();
 }
 OB_TEST_END
 
