@@ -106,27 +106,12 @@ static size_t list_all(struct sink_env *env, struct stored **ret_stored)
 	return count;
 }
 
-const struct sink_kind sink_kind_kafka = {
-	.name = "kafka",
-	.begin = begin,
-	.make = make,
-	.list = list_all,
-	.clear = clear,
-	.strict_names = true,
-	.body_max = 1 << 20,
-	.wait_ms = 20,
-};
+#define KAFKA_KIND(kind_name, kind_begin, kind_port) \
+	{ \
+		.name = (kind_name), .begin = (kind_begin), .make = make, .list = list_all, \
+		.clear = clear, .strict_names = true, .body_max = 1 << 20, .reconnects = true, \
+		.wait_ms = 20, .port = (kind_port), .front = front, \
+	}
 
-const struct sink_kind sink_kind_kafka_one = {
-	.name = "kafka-one",
-	.begin = begin_one,
-	.make = make,
-	.list = list_all,
-	.clear = clear,
-	.strict_names = true,
-	.body_max = 1 << 20,
-	.reconnects = true,
-	.wait_ms = 20,
-	.port = port,
-	.front = front,
-};
+const struct sink_kind sink_kind_kafka = KAFKA_KIND("kafka", begin, NULL);
+const struct sink_kind sink_kind_kafka_one = KAFKA_KIND("kafka-one", begin_one, port);
