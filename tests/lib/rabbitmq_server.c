@@ -3,6 +3,7 @@
 #include "rabbitmq_server.h"
 
 #include "run.h"
+#include "server.h"
 
 #include <check.h>
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { START_MS = 120000, START_TRIES = 3, WORDS_MAX = 12 };
@@ -27,19 +27,6 @@ static const char server_program[] = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 static const char ctl_program[] = "/usr/lib/rabbitmq/bin/rabbitmqctl";
 static const char epmd_program[] = "/usr/bin/epmd";
 static const char user_name[] = "rabbitmq";
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
-static void pause_ms(long ms)
-{
-	(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
-}
 
 const char *rabbitmq_server_missing(void)
 {
@@ -223,17 +210,18 @@ static bool answers(const struct rabbitmq_server *s)
 static bool try_again(struct rabbitmq_server *s)
 {
 	const char *const argv[] = { server_program, NULL };
-	int64_t until = now_ms() + START_MS;
+	int64_t until = server_now_ms() + START_MS;
 
 	s->pid = run(s, argv);
 	ck_assert_int_gt(s->pid, 0);
 	while (!answers(s)) {
-		ck_assert_msg(now_ms() < until, "RabbitMQ does not start, see %s/log", s->dir);
+		ck_assert_msg(server_now_ms() < until, "RabbitMQ does not start, see %s/log",
+			      s->dir);
 		if (waitpid(s->pid, NULL, WNOHANG) != 0) {
 			s->pid = 0;
 			return false;
 		}
-		pause_ms(50);
+		server_pause_ms(50);
 	}
 	return true;
 }

@@ -18,7 +18,7 @@
 
 enum { START_MS = 60000, STOP_MS = 30000 };
 
-static int64_t now_ms(void)
+int64_t server_now_ms(void)
 {
 	struct timespec t;
 
@@ -26,7 +26,7 @@ static int64_t now_ms(void)
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-static void pause_ms(long ms)
+void server_pause_ms(long ms)
 {
 	(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
@@ -106,14 +106,14 @@ static bool is_gone(pid_t pid)
 
 bool server_wait(pid_t pid, bool (*is_ready)(const void *server), const void *server)
 {
-	int64_t end = now_ms() + START_MS;
+	int64_t end = server_now_ms() + START_MS;
 
-	while (pid > 0 && now_ms() < end) {
+	while (pid > 0 && server_now_ms() < end) {
 		if (is_ready(server))
 			return true;
 		if (is_gone(pid))
 			break;
-		pause_ms(5);
+		server_pause_ms(5);
 	}
 	return false;
 }
@@ -127,14 +127,14 @@ bool server_has_ended(pid_t *pid)
 
 bool server_end(pid_t *pid, int sig)
 {
-	int64_t end = now_ms() + STOP_MS;
+	int64_t end = server_now_ms() + STOP_MS;
 
 	if (*pid <= 0 || kill(*pid, sig) < 0)
 		return false;
 	while (!is_gone(*pid)) {
-		if (now_ms() > end)
+		if (server_now_ms() > end)
 			(void)kill(*pid, SIGKILL);
-		pause_ms(2);
+		server_pause_ms(2);
 	}
 	*pid = 0;
 	return true;

@@ -7,6 +7,7 @@
 #define OB_TESTS_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Where and as whom programs of a server run. */
@@ -34,5 +35,9 @@ bool server_end(pid_t *pid, int sig);
 
 /* A port of 127.0.0.1 that nobody uses now. */
 int server_free_port(void);
+
+/* For those who look until something is so: now, and less than a second between two looks. */
+int64_t server_now_ms(void);
+void server_pause_ms(long ms);
 
 #endif
