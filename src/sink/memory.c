@@ -207,7 +207,10 @@ static uint32_t next_random(struct memory_sink *sink, uint32_t below)
 /* The next to come out, or -1. Shuffled: the first ready one from a random place on. */
 static int64_t pick(struct memory_sink *sink, uint32_t from, uint32_t left, int64_t now_us)
 {
-	bool shuffled = sink->random != 0 && sink->count > 0;
+	bool shuffled = sink->random != 0;
+
+	if (sink->count == 0)
+		return -1;
 	uint32_t start = shuffled ? next_random(sink, sink->count) : from;
 	uint32_t tries = shuffled ? sink->count : sink->count - from;
 
