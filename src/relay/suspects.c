@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOGETHER_MAX = 1 << 20 }; /* no limit any more */
+
 int ob_suspects_init(struct ob_suspects *suspects, uint32_t max, struct ob_err *err)
 {
 	uint32_t size = 16;
@@ -14,7 +16,7 @@ int ob_suspects_init(struct ob_suspects *suspects, uint32_t max, struct ob_err *
 	/* Never more than half full. */
 	while (size < 2 * max)
 		size *= 2;
-	*suspects = (struct ob_suspects){ .mask = size - 1 };
+	*suspects = (struct ob_suspects){ .mask = size - 1, .together = 1 };
 	suspects->slots = calloc(size, sizeof(*suspects->slots));
 	if (!suspects->slots)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL,
@@ -50,11 +52,19 @@ bool ob_suspects_has(const struct ob_suspects *suspects, int64_t seq)
 	return suspects->accused > 0 && find(suspects, seq)->drops >= OB_SUSPECT_DROPS;
 }
 
+uint32_t ob_suspects_company(const struct ob_suspects *suspects, int64_t seq)
+{
+	if (!ob_suspects_has(suspects, seq))
+		return UINT32_MAX;
+	return find(suspects, seq)->drops > OB_SUSPECT_DROPS ? 0 : suspects->together - 1;
+}
+
 bool ob_suspects_drop(struct ob_suspects *suspects, int64_t seq, bool alone)
 {
 	struct ob_suspect *who = find(suspects, seq);
 	bool passed;
 
+	suspects->together = 1;
 	if (who->seq == 0) {
 		if (suspects->used > suspects->mask / 2) {
 			forget_all(suspects);
@@ -87,7 +97,11 @@ void ob_suspects_pass(struct ob_suspects *suspects, int64_t seq)
 	if (who->drops == 0)
 		return;
 	suspects->known--;
-	suspects->accused -= who->drops >= OB_SUSPECT_DROPS;
+	if (who->drops >= OB_SUSPECT_DROPS) {
+		suspects->accused--;
+		if (suspects->together < TOGETHER_MAX)
+			suspects->together *= 2;
+	}
 	*who = (struct ob_suspect){ .seq = seq };
 	/* All forgotten: slots are free again, too. */
 	if (suspects->known == 0)

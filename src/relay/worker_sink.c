@@ -257,7 +257,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 {
 	struct ob_err err = OB_ERR_INIT;
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
-	bool alone = ob_suspects_has(&worker->suspects, entry->message->seq);
+	bool alone = ob_suspects_company(&worker->suspects, entry->message->seq) == 0;
 	int r;
 
 	r = entry->delivery.message
@@ -328,13 +328,13 @@ static struct ob_entry *choose(struct ob_relay_worker *worker, bool any)
 	return entry || (probe && !any) ? entry : ob_flight_next(&worker->flight, 0);
 }
 
-/* A suspect goes out alone: it waits for all others, and all others wait for it. */
+/* One that must be alone waits for all others, and all others wait for it. */
 static bool must_wait(struct ob_relay_worker *worker, const struct ob_entry *entry)
 {
 	if (ob_flight_find(&worker->flight, worker->alone))
 		return true;
-	return worker->flight.in_flight > 0 &&
-	       ob_suspects_has(&worker->suspects, entry->message->seq);
+	return worker->flight.in_flight >
+	       ob_suspects_company(&worker->suspects, entry->message->seq);
 }
 
 bool ob_worker_send(struct ob_relay_worker *worker, bool any)

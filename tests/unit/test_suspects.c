@@ -94,6 +94,31 @@ OB_TEST(many_are_known_at_a_time_and_too_many_are_forgotten)
 }
 OB_TEST_END
 
+/* As after two crashes: nobody is left to blame, and it must not take a round trip for each. */
+OB_TEST(with_each_that_passes_more_may_go_together)
+{
+	start();
+	for (int64_t seq = 1; seq <= MAX; seq++)
+		accuse(seq);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 1), 0);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, OTHER), UINT32_MAX);
+	for (int64_t seq = 1; seq <= 4; seq++)
+		ob_suspects_pass(&suspects, seq);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 5), 15);
+	/* A lost connection: from the beginning, and who was on it waits for the others. */
+	ck_assert(!ob_suspects_drop(&suspects, 5, false));
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 6), 0);
+	ob_suspects_pass(&suspects, 6);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 7), 1);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 5), 0);
+	for (int64_t seq = 7; seq <= MAX; seq++)
+		ob_suspects_pass(&suspects, seq);
+	ck_assert_uint_eq(ob_suspects_company(&suspects, 5), 0);
+	ob_suspects_done(&suspects);
+}
+OB_TEST_END
+
 OB_SUITE("suspects", two_lost_connections_make_a_suspect_and_a_pass_clears_it,
 	 three_losses_alone_while_others_pass_are_its_own, while_nothing_passes_nobody_is_to_blame,
-	 in_company_nobody_is_to_blame, many_are_known_at_a_time_and_too_many_are_forgotten)
+	 in_company_nobody_is_to_blame, many_are_known_at_a_time_and_too_many_are_forgotten,
+	 with_each_that_passes_more_may_go_together)
