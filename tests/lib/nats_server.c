@@ -236,7 +236,10 @@ void nats_stream_each(struct nats_server *s, const char *name,
 		return;
 	must(jsSubOptions_Init(&how), name);
 	how.Stream = name;
-	how.Ordered = true;
+	/* Not `Ordered`: when the machine is slow, that one makes itself anew behind our back, and
+	 * libnats 3.4 does not survive its end then. The order is that of the stream all the same.
+	 */
+	how.Config.AckPolicy = js_AckNone;
 	must(js_SubscribeSync(&sub, s->js, ">", &options, &how, NULL), name);
 	(void)natsSubscription_SetPendingLimits(sub, -1, -1);
 	for (size_t i = 0; i < count; i++) {
