@@ -5,11 +5,22 @@
 -- Columns: seq, priority, partition, and whether the row only tells that something is held.
 
 -- name: lane_pending
+-- From a position on: what is behind :last in the order of the index.
 (SELECT m.{seq}, m.{priority}, m.{partition_no}, 0
    FROM {outbox} AS m FORCE INDEX ({name:ready})
   WHERE m.{target} = :target AND m.{status} = 0 AND m.{partition_no} = :partition
+    AND (m.{priority} < :beyond OR (m.{priority} = :level AND m.{seq} > :last))
     AND m.{available_at} <= UTC_TIMESTAMP(6) AND m.{locked_until} <= UTC_TIMESTAMP(6)
   ORDER BY m.{priority} DESC, m.{seq} LIMIT :limit)
+
+-- name: lane_before
+-- What stands before that position, in any order.
+(SELECT m.{seq}, m.{priority}, m.{partition_no}, 0
+   FROM {outbox} AS m FORCE INDEX ({name:ready})
+  WHERE m.{target} = :target AND m.{status} = 0 AND m.{partition_no} = :partition
+    AND (m.{priority} > :beyond OR (m.{priority} = :level AND m.{seq} <= :last))
+    AND m.{available_at} <= UTC_TIMESTAMP(6) AND m.{locked_until} <= UTC_TIMESTAMP(6)
+  LIMIT :limit)
 
 -- name: lane_pending_key
 -- The key stands in the row itself, so this is used only while some key is held.

@@ -10,7 +10,7 @@
 
 #include "sql_mysql.h"
 
-enum { SQL_MAX = 1 << 20, PLACES_MAX = 1024 };
+enum { SQL_MAX = 1 << 20, PLACES_MAX = 1024, SEARCH_AGAIN_MAX = 64 };
 
 static const size_t list_sizes[MY_LIST_SIZES] = { 1, 8, 64, MY_LIST_MAX };
 static const size_t lane_sizes[MY_LIST_SIZES] = { 1, 4, 16, MY_LANES_MAX };
@@ -38,6 +38,7 @@ static const struct {
 	[MY_SEARCH_CLAIM] = { { sql_mysql_lane_claim, sql_mysql_lane_claim_failed },
 			      NULL,
 			      "claiming" },
+	[MY_SEARCH_BEFORE] = { { sql_mysql_lane_before }, NULL, "fetching" },
 };
 
 /* One parameter, in the order of the statement. */
@@ -63,7 +64,7 @@ struct my_query {
 	} cell[MY_COLUMNS_MAX];
 	unsigned column_count;
 	bool open;    /* rows are held */
-	bool spoiled; /* it failed: make it anew */
+	bool spoiled; /* make it anew */
 };
 
 /* ---- making ---------------------------------------------------------- */
@@ -270,6 +271,12 @@ int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
 	clear(*slot);
 	*ret_query = *slot;
 	return 0;
+}
+
+void my_search_done(struct my_store *s, struct my_query *query, size_t rows)
+{
+	if (rows >= SEARCH_AGAIN_MAX && mariadb_connection(s->db))
+		query->spoiled = true;
 }
 
 int my_prepare_parts(struct my_store *s, const char *const *parts, size_t part_count, size_t count,
