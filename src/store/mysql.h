@@ -41,6 +41,7 @@
 	X(claim, "claiming") \
 	X(look, "settling") \
 	X(rows_published, "settling") \
+	X(rows_plainly_published, "settling") \
 	X(rows_delete, "settling") \
 	X(rows_unclaim, "settling") \
 	X(row_failed, "settling") \
@@ -209,6 +210,9 @@ void my_bind_text(struct my_query *query, const char *name, const char *value);
 void my_bind_uuid(struct my_query *query, const char *name, const struct ob_uuid *value);
 /* A list: value k at the k-th place; places left over repeat the last one. */
 void my_bind_list(struct my_query *query, const char *name, const int64_t *values, size_t count);
+/* Ids as the layout stores them; `texts` has room for as many, borrowed until it was run. */
+void my_bind_ids(struct my_store *s, struct my_query *query, const char *name,
+		 const struct ob_uuid *const *ids, size_t count, char (*texts)[OB_UUID_TEXT_SIZE]);
 void my_bind_texts(struct my_query *query, const char *name, const char *const *values,
 		   size_t count);
 

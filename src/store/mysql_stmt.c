@@ -392,6 +392,28 @@ void my_bind_texts(struct my_query *query, const char *name, const char *const *
 	}
 }
 
+void my_bind_ids(struct my_store *s, struct my_query *query, const char *name,
+		 const struct ob_uuid *const *ids, size_t count, char (*texts)[OB_UUID_TEXT_SIZE])
+{
+	bool text = s->base.layout->string_id;
+	size_t k = 0;
+
+	for (size_t i = 0; i < count && text; i++)
+		ob_uuid_format(ids[i], texts[i]);
+	for (size_t i = 0; i < query->place_count; i++) {
+		if (!is_named(query, i, name))
+			continue;
+		size_t at = k < count ? k : count - 1;
+		if (text)
+			bind_bytes_at(query, i, MYSQL_TYPE_STRING, ob_str(texts[at]));
+		else
+			bind_bytes_at(query, i, MYSQL_TYPE_BLOB,
+				      (struct ob_str){ (const char *)ids[at]->b,
+						       sizeof(ids[at]->b) });
+		k++;
+	}
+}
+
 /* ---- running --------------------------------------------------------- */
 
 /*
