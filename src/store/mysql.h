@@ -324,7 +324,7 @@ struct my_searching {
 	const uint32_t *partitions; /* at most MY_LANES_MAX */
 	size_t lanes;
 	uint32_t first_lane;
-	uint32_t limit;                 /* of each lane, */
+	uint32_t limit;                 /* of each lane (of MY_SEARCH_BEFORE: of all), */
 	const uint32_t *more;           /* and so many more, by partition; NULL: none */
 	const struct my_position *from; /* by partition; NULL: of a search that has none */
 	const struct ob_uuid *token;

@@ -87,13 +87,11 @@ static int read_before(struct my_store *s, const struct my_searching *search, st
 static int find_before(struct my_store *s, const struct ob_fetch *fetch, const struct my_ahead *a,
 		       struct my_rows *out, struct ob_err *err)
 {
-	uint32_t partitions[MY_LANES_MAX], more[OB_PARTITIONS_MAX];
+	uint32_t partitions[MY_LANES_MAX];
 	struct my_searching search = {
 		.search = MY_SEARCH_BEFORE,
 		.target = fetch->target,
 		.partitions = partitions,
-		.limit = 1,
-		.more = more,
 		.from = a->from,
 	};
 	int r = 0;
@@ -101,9 +99,11 @@ static int find_before(struct my_store *s, const struct ob_fetch *fetch, const s
 	for (size_t i = 0; i < fetch->partition_count && r == 0; i++) {
 		uint32_t partition = fetch->partitions[i];
 
+		/* One more than can be in flight there is one that is not. */
+		if (search.lanes == 0)
+			search.limit = a->unknown + 1;
 		if (partition < OB_PARTITIONS_MAX && a->before[partition] > 0) {
-			/* One more than can be in flight there is one that is not. */
-			more[partition] = a->before[partition] + a->unknown;
+			search.limit += a->before[partition];
 			partitions[search.lanes++] = partition;
 		}
 		if (search.lanes == MY_LANES_MAX ||

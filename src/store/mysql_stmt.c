@@ -23,9 +23,9 @@ static const struct {
 #undef X
 };
 
-/* The parts of a search: each lane's, then those that stand there once. */
+/* The parts of a search: each lane's, then one that stands there once; or all between two others. */
 static const struct {
-	const char *lane[2], *once, *doing;
+	const char *lane[2], *once, *doing, *begin, *end;
 } searches[MY_SEARCH_COUNT] = {
 	[MY_SEARCH_FREE] = { { sql_mysql_lane_pending }, sql_mysql_any_held, "fetching" },
 	[MY_SEARCH_NONE] = { { sql_mysql_lane_pending, sql_mysql_lane_failed }, NULL, "fetching" },
@@ -38,7 +38,11 @@ static const struct {
 	[MY_SEARCH_CLAIM] = { { sql_mysql_lane_claim, sql_mysql_lane_claim_failed },
 			      NULL,
 			      "claiming" },
-	[MY_SEARCH_BEFORE] = { { sql_mysql_lane_before }, NULL, "fetching" },
+	[MY_SEARCH_BEFORE] = { { sql_mysql_before_lane },
+			       NULL,
+			       "fetching",
+			       sql_mysql_before,
+			       sql_mysql_before_end },
 };
 
 /* One parameter, in the order of the statement. */
@@ -233,23 +237,27 @@ int my_prepare(struct my_store *s, enum my_id id, size_t count, struct my_query 
 	return 0;
 }
 
+static int add_part(struct my_store *s, const char *joined_by, const char *part, struct ob_buf *text,
+		    struct ob_err *err)
+{
+	ob_buf_adds(text, joined_by);
+	return part ? ob_sqltmpl_expand(text, part, s->base.layout, '`', NULL, err) : 0;
+}
+
 static int add_lanes(struct my_store *s, enum my_search search, size_t lanes, struct ob_buf *text,
 		     struct ob_err *err)
 {
-	int r = 0;
+	const char *const *lane = searches[search].lane;
+	const char *join = searches[search].begin ? " OR " : " UNION ALL ";
+	int r = add_part(s, "", searches[search].begin, text, err);
 
-	for (int part = 0; part < 2 && searches[search].lane[part]; part++) {
-		for (size_t i = 0; i < lanes && r == 0; i++) {
-			ob_buf_adds(text, text->len ? " UNION ALL " : "");
-			r = ob_sqltmpl_expand(text, searches[search].lane[part], s->base.layout,
-					      '`', NULL, err);
-		}
+	for (int part = 0; part < 2 && lane[part]; part++) {
+		for (size_t i = 0; i < lanes && r == 0; i++)
+			r = add_part(s, part + i > 0 ? join : "", lane[part], text, err);
 	}
-	if (r == 0 && searches[search].once) {
-		ob_buf_adds(text, " UNION ALL ");
-		r = ob_sqltmpl_expand(text, searches[search].once, s->base.layout, '`', NULL, err);
-	}
-	return r;
+	if (r == 0 && searches[search].once)
+		r = add_part(s, join, searches[search].once, text, err);
+	return r < 0 ? r : add_part(s, "", searches[search].end, text, err);
 }
 
 int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
