@@ -128,6 +128,23 @@ OB_TEST(a_row_that_commits_late_comes_before_what_was_inserted_behind_it)
 }
 OB_TEST_END
 
+/* Between two fetches, by one who drew its number long ago. */
+OB_TEST(a_low_number_that_is_inserted_late_comes_before_a_higher_one)
+{
+	begin(0);
+	sql(admin, "ALTER TABLE outbox AUTO_INCREMENT = 10");
+	insert(admin, 3 * LIMIT, "seq", "e");
+	fetch_all();
+	sql(admin,
+	    "INSERT INTO outbox (seq, aggregate_type, partition_key, event_type, payload) "
+	    "VALUES (5, 'order', 'k', 'first', '{}')");
+	insert(admin, 1, "'k'", "second");
+	fetch_more();
+	ck_assert_str_eq(batch_text(), "first second");
+	end();
+}
+OB_TEST_END
+
 OB_TEST(an_uncommitted_row_holds_up_nobody_and_is_not_returned)
 {
 	begin(0);
@@ -213,9 +230,12 @@ OB_TEST(numbers_that_begin_anew_are_fetched)
 	begin(3 * LIMIT);
 	fetch_all();
 	sql(admin, "TRUNCATE TABLE outbox");
-	insert(admin, 3 * LIMIT + 2, "seq", "e");
+	insert(admin, LIMIT / 2, "seq", "e");
+	/* What was in flight meanwhile had higher numbers. */
+	fetch.exclude_count -= LIMIT;
+	memmove(in_flight, in_flight + LIMIT, fetch.exclude_count * sizeof(*in_flight));
 	fetch_more();
-	ck_assert_uint_eq(w.batch.count, 2); /* the others have numbers of those in flight */
+	ck_assert_uint_eq(w.batch.count, LIMIT / 2);
 	end();
 }
 OB_TEST_END
@@ -416,6 +436,7 @@ OB_TEST_END
 
 MYSQL_SUITE("MySQL, behind what is in flight",
 	    a_row_that_commits_late_comes_before_what_was_inserted_behind_it,
+	    a_low_number_that_is_inserted_late_comes_before_a_higher_one,
 	    an_uncommitted_row_holds_up_nobody_and_is_not_returned, a_higher_priority_goes_first,
 	    a_row_that_becomes_due_is_fetched, what_was_given_back_is_fetched_again,
 	    numbers_that_begin_anew_are_fetched,
