@@ -19,8 +19,8 @@
 #include "sql_mysql.h"
 
 enum {
-	AHEAD_MIN = 64,   /* with less in flight the second statement costs more than it saves */
-	CLOSED_FOR = 16,  /* fetches from the front, once something else was found there */
+	AHEAD_MIN = 64,  /* with less in flight the second statement costs more than it saves */
+	CLOSED_FOR = 16, /* fetches from the front, once something else was found there */
 	TOP = INT16_MAX, /* the highest priority */
 };
 
@@ -54,8 +54,7 @@ void my_ahead_plan(const struct my_store *s, const struct ob_fetch *fetch, bool 
 
 		if (!at)
 			a->unknown++;
-		else if (!ahead ||
-			 is_behind(at->priority, at->seq, position_of(s, partition)))
+		else if (!ahead || is_behind(at->priority, at->seq, position_of(s, partition)))
 			a->behind[partition]++;
 		else
 			a->before[partition]++;

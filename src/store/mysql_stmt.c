@@ -23,26 +23,29 @@ static const struct {
 #undef X
 };
 
-/* The parts of a search: each lane's, then one that stands there once; or all between two others. */
+/* The parts of a search: each lane's, then one that stands there once; or all between two others.
+ */
 static const struct {
-	const char *lane[2], *once, *doing, *begin, *end;
+	const char *doing, *lane[2], *once, *begin, *end;
 } searches[MY_SEARCH_COUNT] = {
-	[MY_SEARCH_FREE] = { { sql_mysql_lane_pending }, sql_mysql_any_held, "fetching" },
-	[MY_SEARCH_NONE] = { { sql_mysql_lane_pending, sql_mysql_lane_failed }, NULL, "fetching" },
-	[MY_SEARCH_KEY] = { { sql_mysql_lane_pending_key, sql_mysql_lane_failed },
-			    sql_mysql_any_held,
-			    "fetching" },
-	[MY_SEARCH_PARTITION] = { { sql_mysql_lane_pending_partition, sql_mysql_lane_failed },
-				  sql_mysql_any_held,
-				  "fetching" },
-	[MY_SEARCH_CLAIM] = { { sql_mysql_lane_claim, sql_mysql_lane_claim_failed },
-			      NULL,
-			      "claiming" },
-	[MY_SEARCH_BEFORE] = { { sql_mysql_before_lane },
-			       NULL,
-			       "fetching",
-			       sql_mysql_before,
-			       sql_mysql_before_end },
+	[MY_SEARCH_FREE] = { .doing = "fetching",
+			     .lane = { sql_mysql_lane_pending },
+			     .once = sql_mysql_any_held },
+	[MY_SEARCH_NONE] = { .doing = "fetching",
+			     .lane = { sql_mysql_lane_pending, sql_mysql_lane_failed } },
+	[MY_SEARCH_KEY] = { .doing = "fetching",
+			    .lane = { sql_mysql_lane_pending_key, sql_mysql_lane_failed },
+			    .once = sql_mysql_any_held },
+	[MY_SEARCH_PARTITION] = { .doing = "fetching",
+				  .lane = { sql_mysql_lane_pending_partition,
+					    sql_mysql_lane_failed },
+				  .once = sql_mysql_any_held },
+	[MY_SEARCH_CLAIM] = { .doing = "claiming",
+			      .lane = { sql_mysql_lane_claim, sql_mysql_lane_claim_failed } },
+	[MY_SEARCH_BEFORE] = { .doing = "fetching",
+			       .lane = { sql_mysql_before_lane },
+			       .begin = sql_mysql_before,
+			       .end = sql_mysql_before_end },
 };
 
 /* One parameter, in the order of the statement. */
@@ -237,8 +240,8 @@ int my_prepare(struct my_store *s, enum my_id id, size_t count, struct my_query 
 	return 0;
 }
 
-static int add_part(struct my_store *s, const char *joined_by, const char *part, struct ob_buf *text,
-		    struct ob_err *err)
+static int add_part(struct my_store *s, const char *joined_by, const char *part,
+		    struct ob_buf *text, struct ob_err *err)
 {
 	ob_buf_adds(text, joined_by);
 	return part ? ob_sqltmpl_expand(text, part, s->base.layout, '`', NULL, err) : 0;
@@ -415,9 +418,9 @@ void my_bind_ids(struct my_store *s, struct my_query *query, const char *name,
 		if (text)
 			bind_bytes_at(query, i, MYSQL_TYPE_STRING, ob_str(texts[at]));
 		else
-			bind_bytes_at(query, i, MYSQL_TYPE_BLOB,
-				      (struct ob_str){ (const char *)ids[at]->b,
-						       sizeof(ids[at]->b) });
+			bind_bytes_at(
+				query, i, MYSQL_TYPE_BLOB,
+				(struct ob_str){ (const char *)ids[at]->b, sizeof(ids[at]->b) });
 		k++;
 	}
 }

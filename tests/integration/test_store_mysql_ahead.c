@@ -283,11 +283,13 @@ static void drop_oldest(bool publish)
 static void delay_some(void)
 {
 	for (int i = 0; i < 5; i++) {
-		long long seq = number(admin, "SELECT COALESCE(MAX(seq), 0) FROM (SELECT seq FROM outbox "
-					      "WHERE status = 0 ORDER BY RAND() LIMIT 1) AS one");
+		long long seq = number(admin,
+				       "SELECT COALESCE(MAX(seq), 0) FROM (SELECT seq FROM outbox "
+				       "WHERE status = 0 ORDER BY RAND() LIMIT 1) AS one");
 
 		sql(admin,
-		    "UPDATE outbox SET available_at = IF(available_at > '2000-01-01', '1970-01-01', "
+		    "UPDATE outbox SET available_at = IF(available_at > '2000-01-01', "
+		    "'1970-01-01', "
 		    "'2100-01-01') WHERE seq = %lld",
 		    seq);
 	}
@@ -325,7 +327,8 @@ static void turn(void)
 /* The first rows of each lane, and of each its share. */
 static void expect_beginnings(const struct ob_batch *of)
 {
-	uint32_t begin_of[PARTITIONS] = { 0 }, count_of[PARTITIONS] = { 0 }, got[PARTITIONS] = { 0 };
+	uint32_t begin_of[PARTITIONS] = { 0 }, count_of[PARTITIONS] = { 0 },
+		 got[PARTITIONS] = { 0 };
 
 	for (uint32_t i = 0; i < of->count; i++) {
 		uint32_t lane = of->messages[i].partition;
