@@ -31,6 +31,10 @@ START TRANSACTION
 -- name: snapshot_isolation
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
 
+-- name: look_isolation
+-- For the next statement: the index as it is, without a look at rows.
+SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED
+
 -- name: begin_snapshot
 START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY
 

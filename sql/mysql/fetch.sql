@@ -1,15 +1,31 @@
 -- Finding the rows that may be sent, and reading rows.
 --
--- Finding is one statement, so it sees one moment: the parts below joined by UNION ALL, a lane_
--- part once for each partition. What no part needs beyond the ready index is read from it alone.
+-- Finding is one statement, so it sees one moment: the lane_ parts below joined by UNION ALL, each
+-- once for each partition. What no part needs beyond the ready index is read from it alone.
 -- Columns: seq, priority, partition, and whether the row only tells that something is held.
 
 -- name: lane_pending
+-- From a position on: what is behind :last in the order of the index.
 (SELECT m.{seq}, m.{priority}, m.{partition_no}, 0
    FROM {outbox} AS m FORCE INDEX ({name:ready})
   WHERE m.{target} = :target AND m.{status} = 0 AND m.{partition_no} = :partition
+    AND (m.{priority} < :beyond OR (m.{priority} = :level AND m.{seq} > :last))
     AND m.{available_at} <= UTC_TIMESTAMP(6) AND m.{locked_until} <= UTC_TIMESTAMP(6)
   ORDER BY m.{priority} DESC, m.{seq} LIMIT :limit)
+
+-- name: before
+-- What stands before such positions, in any order: this, a before_lane for each, joined by OR, and
+-- before_end. One SELECT: for each part of a UNION the server plans anew.
+SELECT m.{seq}, m.{priority}, m.{partition_no}, 0
+  FROM {outbox} AS m FORCE INDEX ({name:ready})
+ WHERE m.{target} = :target AND m.{status} = 0 AND (
+
+-- name: before_lane
+(m.{partition_no} = :partition AND (m.{priority} > :beyond OR (m.{priority} = :level AND m.{seq} <= :last)))
+
+-- name: before_end
+) AND m.{available_at} <= UTC_TIMESTAMP(6) AND m.{locked_until} <= UTC_TIMESTAMP(6)
+ LIMIT :limit
 
 -- name: lane_pending_key
 -- The key stands in the row itself, so this is used only while some key is held.

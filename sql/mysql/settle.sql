@@ -14,6 +14,14 @@ UPDATE {outbox} FORCE INDEX (PRIMARY)
        {claim_token} = NULL, {locked_by} = NULL, {locked_until} = '1970-01-01 00:00:00'
  WHERE {seq} IN (:seqs*)
 
+-- name: rows_plainly_published
+-- The same for rows that are as they were fetched, without a look at them first. Each is named by
+-- its number, and carries an id of those that were sent.
+UPDATE {outbox} FORCE INDEX (PRIMARY)
+   SET {status} = 1, {published_at} = UTC_TIMESTAMP(6), {last_error} = NULL,
+       {claim_token} = NULL, {locked_by} = NULL, {locked_until} = '1970-01-01 00:00:00'
+ WHERE {seq} IN (:seqs*) AND {status} = 0 AND {id} IN (:ids*)
+
 -- name: rows_delete
 DELETE FROM {outbox} WHERE {seq} IN (:seqs*)
 

@@ -41,6 +41,7 @@
 	X(claim, "claiming") \
 	X(look, "settling") \
 	X(rows_published, "settling") \
+	X(rows_plainly_published, "settling") \
 	X(rows_delete, "settling") \
 	X(rows_unclaim, "settling") \
 	X(row_failed, "settling") \
@@ -94,6 +95,7 @@ enum my_search {
 	MY_SEARCH_KEY,       /* some keys are held */
 	MY_SEARCH_PARTITION, /* some partitions are held */
 	MY_SEARCH_CLAIM,
+	MY_SEARCH_BEFORE, /* what stands before positions */
 	MY_SEARCH_COUNT
 };
 
@@ -108,8 +110,20 @@ struct my_query;
 
 /* A message that was handed out. */
 struct my_handed {
-	int64_t seq;
+	int64_t seq, priority;
 	uint32_t partition;
+};
+
+/* A place in a lane, in the order of the ready index. */
+struct my_position {
+	int64_t priority, seq;
+};
+
+/* What the last fetch says about where the next one may begin. */
+struct my_lane {
+	struct my_position last; /* that was returned */
+	bool known;
+	uint32_t closed; /* so many fetches do not use it */
 };
 
 /* Where the server is, from the URL. */
@@ -137,6 +151,7 @@ struct my_store {
 	size_t row_bytes;         /* of a message, lately: how many to load at once */
 	struct my_handed *handed; /* by seq: what is in flight, as far as it is known */
 	size_t handed_count, handed_room;
+	struct my_lane lanes[OB_PARTITIONS_MAX];
 	char version[64];
 };
 
@@ -170,6 +185,12 @@ int my_prepare(struct my_store *s, enum my_id id, size_t count, struct my_query 
 	       struct ob_err *err);
 int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
 		      struct my_query **ret_query, struct ob_err *err);
+/*
+ * It found so many rows. MariaDB (10.11) forgets with the first execution that the index covers the
+ * statement, and looks at each row: three times the pages. Where that costs more than preparing it
+ * anew, it is not used again.
+ */
+void my_search_done(struct my_store *s, struct my_query *query, size_t rows);
 /* How many lanes the statement for `lanes` of them has. */
 size_t my_lane_size(size_t lanes);
 /* A statement of templates that is not kept: the caller frees it. */
@@ -189,6 +210,9 @@ void my_bind_text(struct my_query *query, const char *name, const char *value);
 void my_bind_uuid(struct my_query *query, const char *name, const struct ob_uuid *value);
 /* A list: value k at the k-th place; places left over repeat the last one. */
 void my_bind_list(struct my_query *query, const char *name, const int64_t *values, size_t count);
+/* Ids as the layout stores them; `texts` has room for as many, borrowed until it was run. */
+void my_bind_ids(struct my_store *s, struct my_query *query, const char *name,
+		 const struct ob_uuid *const *ids, size_t count, char (*texts)[OB_UUID_TEXT_SIZE]);
 void my_bind_texts(struct my_query *query, const char *name, const char *const *values,
 		   size_t count);
 
@@ -300,8 +324,9 @@ struct my_searching {
 	const uint32_t *partitions; /* at most MY_LANES_MAX */
 	size_t lanes;
 	uint32_t first_lane;
-	uint32_t limit;            /* of each lane, */
-	const uint32_t *in_flight; /* and so many more, by partition; NULL: none */
+	uint32_t limit;                 /* of each lane (of MY_SEARCH_BEFORE: of all), */
+	const uint32_t *more;           /* and so many more, by partition; NULL: none */
+	const struct my_position *from; /* by partition; NULL: of a search that has none */
 	const struct ob_uuid *token;
 };
 
@@ -310,11 +335,33 @@ int my_search(struct my_store *s, const struct my_searching *search, struct my_r
 
 /* ---- what is in flight: mysql_flight.c ------------------------------- */
 
-/* How many messages in flight may stand in each partition; count[] begins as zeroes. */
-void my_flight_count(const struct my_store *s, const struct ob_fetch *fetch,
-		     uint32_t count[OB_PARTITIONS_MAX]);
+/* The message of that number, or NULL: not known. */
+const struct my_handed *my_flight_find(const struct my_store *s, int64_t seq);
 /* Remember where the messages of the batch stand, and those of before that are still in flight. */
 void my_flight_note(struct my_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch);
+
+/* ---- where a fetch begins: mysql_ahead.c ----------------------------- */
+
+/* All but the first two by partition. */
+struct my_ahead {
+	bool any;         /* some lane begins at a position */
+	uint32_t unknown; /* in flight, and nobody knows where */
+	struct my_position from[OB_PARTITIONS_MAX];
+	/* In flight: not read by this fetch; to be read past. */
+	uint32_t before[OB_PARTITIONS_MAX], behind[OB_PARTITIONS_MAX];
+};
+
+/* Where each lane begins; `from_front`: at its front. */
+void my_ahead_plan(const struct my_store *s, const struct ob_fetch *fetch, bool from_front,
+		   struct my_ahead *a);
+/*
+ * After everything was read from those positions: 1: nothing but what is in flight stands before
+ * them. 0: something does, the fetch must begin at the front.
+ */
+int my_ahead_check(struct my_store *s, const struct ob_fetch *fetch, const struct my_ahead *a,
+		   struct ob_arena *arena, struct ob_err *err);
+/* The fetch returned this, in order. */
+void my_ahead_note(struct my_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch);
 
 /* ---- rows as they are, and keys: mysql_keys.c ------------------------ */
 

@@ -11,9 +11,11 @@ struct fetching {
 	const struct ob_fetch *fetch;
 	struct ob_batch *batch;
 	uint32_t partitions[OB_PARTITIONS_MAX];
-	uint32_t in_flight[OB_PARTITIONS_MAX]; /* by partition: they stand before what is wanted */
 	uint32_t lanes;
-	struct my_rows found; /* struct my_candidate, by lane, priority, seq */
+	struct my_ahead ahead; /* where they begin, */
+	bool from_front;       /* or all at their front */
+	uint32_t limit;        /* of each lane, for the next find */
+	struct my_rows found;  /* struct my_candidate, by lane, priority, seq */
 	bool held;
 };
 
@@ -37,9 +39,8 @@ static int by_lane(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* Up to `limit` candidates of each lane that are not in flight. */
-static int find(struct my_store *s, struct fetching *f, enum my_search how, uint32_t limit,
-		struct ob_err *err)
+/* Up to f->limit candidates of each lane that are not in flight. */
+static int find(struct my_store *s, struct fetching *f, enum my_search how, struct ob_err *err)
 {
 	struct my_candidate *list;
 	size_t kept = 0;
@@ -54,8 +55,9 @@ static int find(struct my_store *s, struct fetching *f, enum my_search how, uint
 			.partitions = f->partitions + i,
 			.lanes = f->lanes - i < MY_LANES_MAX ? f->lanes - i : MY_LANES_MAX,
 			.first_lane = i,
-			.limit = limit,
-			.in_flight = f->in_flight,
+			.limit = f->limit,
+			.more = f->ahead.behind,
+			.from = f->ahead.from,
 		};
 
 		r = my_search(s, &search, &f->found, &f->held, err);
@@ -145,34 +147,59 @@ static int load(struct my_store *s, struct fetching *f, uint32_t share, struct o
 	return 0;
 }
 
-/* The statement for the usual case tells when it is not the usual case. */
-static int find_all(struct my_store *s, struct fetching *f, uint32_t limit, struct ob_err *err)
+/* The statement for the usual case tells when it is not the usual case; only that knows positions.
+ */
+static int find_all(struct my_store *s, void *arg, struct ob_err *err)
 {
+	struct fetching *f = arg;
 	enum ob_ordering ordering = f->fetch->ordering;
-	int r = find(s, f, search_of(ordering, s->held), limit, err);
+	bool held = ordering != OB_ORDER_NONE && s->held;
 
-	if (r == 0 && f->held && !s->held && ordering != OB_ORDER_NONE)
-		r = find(s, f, search_of(ordering, true), limit, err);
+	my_ahead_plan(s, f->fetch, held || f->from_front, &f->ahead);
+	int r = find(s, f, search_of(ordering, held), err);
+	if (r == 0 && f->held && !held && ordering != OB_ORDER_NONE) {
+		my_ahead_plan(s, f->fetch, true, &f->ahead);
+		r = find(s, f, search_of(ordering, true), err);
+	}
 	if (r == 0 && ordering != OB_ORDER_NONE)
 		s->held = f->held;
 	return r;
+}
+
+/* One statement is one snapshot; several need a transaction. */
+static int find_at_once(struct my_store *s, struct fetching *f, uint32_t limit, struct ob_err *err)
+{
+	f->limit = limit;
+	return f->lanes > MY_LANES_MAX ? my_read(s, find_all, f, err) : find_all(s, f, err);
 }
 
 /*
  * When some lanes had less than their share and others more, all are read once
  * more, further: what is sent is chosen from one snapshot.
  */
-static int fetch_work(struct my_store *s, void *arg, struct ob_err *err)
+static int find_enough(struct my_store *s, struct fetching *f, struct ob_err *err)
 {
-	struct fetching *f = arg;
 	uint32_t limit = f->fetch->limit;
-	uint32_t share = limit / f->lanes ? limit / f->lanes : 1;
 	/* Rounded up: lanes that all have enough fill the fetch at once. */
 	uint32_t part = (limit - 1) / f->lanes + 1;
-	int r = find_all(s, f, part, err);
+	int r = find_at_once(s, f, part, err);
 
 	if (r == 0 && part < limit && f->found.count < limit && has_full_lane(f, part))
-		r = find_all(s, f, limit, err);
+		r = find_at_once(s, f, limit, err);
+	return r;
+}
+
+static int fetch_work(struct my_store *s, struct fetching *f, struct ob_err *err)
+{
+	uint32_t share = f->fetch->limit / f->lanes ? f->fetch->limit / f->lanes : 1;
+	int r = find_enough(s, f, err);
+
+	if (r == 0)
+		r = my_ahead_check(s, f->fetch, &f->ahead, &f->batch->arena, err);
+	if (r == 0) {
+		f->from_front = true;
+		r = find_enough(s, f, err);
+	}
 	return r < 0 ? r : load(s, f, share, err);
 }
 
@@ -196,12 +223,12 @@ int my_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_bat
 	}
 	if (f.lanes == 0)
 		return 0;
-	my_flight_count(s, fetch, f.in_flight);
-	/* One statement is one snapshot; several need a transaction. */
-	r = f.lanes > MY_LANES_MAX ? my_read(s, fetch_work, &f, err) : fetch_work(s, &f, err);
-	if (r < 0)
+	r = fetch_work(s, &f, err);
+	if (r < 0) {
 		ob_batch_reset(batch);
-	else
-		my_flight_note(s, fetch, batch);
-	return r;
+		return r;
+	}
+	my_flight_note(s, fetch, batch);
+	my_ahead_note(s, fetch, batch);
+	return 0;
 }

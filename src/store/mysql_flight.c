@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The MySQL store: in which partition a message in flight stands. A fetch reads past what is in
- * flight, and the caller names only numbers: without this every lane would be read as far as if all
- * of them stood in it.
+ * The MySQL store: where a message in flight stands. A fetch reads past what is in flight, and the
+ * caller names only numbers: without this every lane would be read as far as if all of them stood
+ * in it.
  */
 #include "store/mysql.h"
 #include "store/share.h"
@@ -14,26 +14,13 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-void my_flight_count(const struct my_store *s, const struct ob_fetch *fetch,
-		     uint32_t count[OB_PARTITIONS_MAX])
+const struct my_handed *my_flight_find(const struct my_store *s, int64_t seq)
 {
-	uint32_t unknown = 0;
+	const struct my_handed key = { .seq = seq };
 
-	for (size_t i = 0; i < fetch->exclude_count; i++) {
-		const struct my_handed key = { .seq = fetch->exclude[i] };
-		const struct my_handed *found =
-			s->handed_count
-				? bsearch(&key, s->handed, s->handed_count, sizeof(key), by_seq)
-				: NULL;
-
-		if (found)
-			count[found->partition]++;
-		else
-			unknown++;
-	}
-	/* Those may stand anywhere. */
-	for (size_t i = 0; unknown && i < OB_PARTITIONS_MAX; i++)
-		count[i] += unknown;
+	if (s->handed_count == 0)
+		return NULL;
+	return bsearch(&key, s->handed, s->handed_count, sizeof(key), by_seq);
 }
 
 void my_flight_note(struct my_store *s, const struct ob_fetch *fetch, const struct ob_batch *batch)
@@ -56,7 +43,9 @@ void my_flight_note(struct my_store *s, const struct ob_fetch *fetch, const stru
 	}
 	for (uint32_t i = 0; i < batch->count; i++)
 		s->handed[s->handed_count++] =
-			(struct my_handed){ batch->messages[i].seq, batch->messages[i].partition };
+			(struct my_handed){ .seq = batch->messages[i].seq,
+					    .priority = batch->messages[i].priority,
+					    .partition = batch->messages[i].partition };
 	if (s->handed_count)
 		qsort(s->handed, s->handed_count, sizeof(*s->handed), by_seq);
 }

@@ -93,19 +93,26 @@ int my_add_message(struct ob_batch *batch, const struct ob_message *from, struct
 static void bind_lanes(struct my_query *q, const struct my_searching *search)
 {
 	int64_t lanes[MY_LANES_MAX * 2], limits[MY_LANES_MAX * 2];
+	int64_t priorities[MY_LANES_MAX] = { 0 }, seqs[MY_LANES_MAX] = { 0 };
 	size_t size = my_lane_size(search->lanes);
 
 	/* Two parts may name the lanes, each all of them; no row is in partition -1. */
 	for (size_t i = 0; i < size; i++) {
 		bool used = i < search->lanes;
-		uint32_t more =
-			used && search->in_flight ? search->in_flight[search->partitions[i]] : 0;
+		uint32_t more = used && search->more ? search->more[search->partitions[i]] : 0;
 
 		lanes[i] = lanes[size + i] = used ? (int64_t)search->partitions[i] : -1;
 		limits[i] = limits[size + i] = (int64_t)search->limit + more;
+		if (used && search->from) {
+			priorities[i] = search->from[search->partitions[i]].priority;
+			seqs[i] = search->from[search->partitions[i]].seq;
+		}
 	}
 	my_bind_list(q, "partition", lanes, size * 2);
 	my_bind_list(q, "limit", limits, size * 2);
+	my_bind_list(q, "level", priorities, size);
+	my_bind_list(q, "beyond", priorities, size);
+	my_bind_list(q, "last", seqs, size);
 }
 
 int my_search(struct my_store *s, const struct my_searching *search, struct my_rows *out,
@@ -139,6 +146,7 @@ int my_search(struct my_store *s, const struct my_searching *search, struct my_r
 		};
 		c->lane = lane_of[c->partition];
 	}
+	my_search_done(s, q, out->count);
 	return r;
 }
 

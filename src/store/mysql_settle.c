@@ -9,6 +9,8 @@ struct settling {
 	struct my_store *s;
 	const struct ob_settle *settle;
 	bool *ret_lost;
+	bool plain;     /* everything was published, and the rows should be as they were fetched */
+	bool otherwise; /* they are not */
 	struct ob_arena arena;
 	bool ours[OB_PARTITIONS_MAX]; /* partitions whose lease is ours */
 	struct my_rows rows;          /* the outcomes' rows, locked */
@@ -194,6 +196,67 @@ static int settle_one(struct settling *g, const struct ob_outcome *outcome, stru
 	return verdict == APPLY && row ? apply(g, outcome, row, err) : 0;
 }
 
+/* ---- the usual settle ------------------------------------------------ */
+
+static bool is_plain(const struct ob_settle *settle)
+{
+	for (size_t i = 0; i < settle->outcome_count; i++) {
+		if (settle->outcomes[i].kind != OB_OUTCOME_PUBLISHED)
+			return false;
+	}
+	return !settle->token && !settle->delete_published;
+}
+
+/* How many rows of these outcomes, at most MY_LIST_MAX, became published. */
+static int publish_some(struct settling *g, const struct ob_outcome *outcomes, size_t count,
+			struct ob_err *err)
+{
+	int64_t seqs[MY_LIST_MAX];
+	const struct ob_uuid *ids[MY_LIST_MAX];
+	char texts[MY_LIST_MAX][OB_UUID_TEXT_SIZE];
+	struct my_query *q;
+	int r = my_prepare(g->s, MY_rows_plainly_published, count, &q, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		seqs[i] = outcomes[i].message->seq;
+		ids[i] = &outcomes[i].message->id;
+	}
+	my_bind_list(q, "seqs", seqs, count);
+	my_bind_ids(g->s, q, "ids", ids, count, texts);
+	return my_run(g->s, q, err);
+}
+
+/*
+ * One statement that changes rows only as they must be: when it changed all of them, there was
+ * nothing to look at. Else the transaction is undone, and the caller takes the long way.
+ */
+static int publish_all(struct settling *g, struct ob_err *err)
+{
+	const struct ob_settle *settle = g->settle;
+	size_t published = 0;
+
+	for (size_t i = 0; i < settle->outcome_count; i++)
+		g->otherwise |= lost_by_lease(g, settle->outcomes[i].message);
+	for (size_t done = 0; done < settle->outcome_count && !g->otherwise; done += MY_LIST_MAX) {
+		size_t left = settle->outcome_count - done;
+		size_t some = left < MY_LIST_MAX ? left : MY_LIST_MAX;
+		int r = publish_some(g, settle->outcomes + done, some, err);
+
+		if (r < 0)
+			return r;
+		g->otherwise = (size_t)r != some;
+		published += some;
+	}
+	if (g->otherwise)
+		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_DOWN,
+				  "settling: rows are not as they were fetched");
+	g->done.applied = (uint32_t)published;
+	g->published_count = published;
+	return 0;
+}
+
 /* ---- the transaction ------------------------------------------------- */
 
 /* Lock and read the rows of all outcomes that are still ours. */
@@ -240,17 +303,15 @@ static void start_afresh(struct settling *g)
 	memset(g->ours, 0, sizeof(g->ours));
 	g->published_count = g->released_count = 0;
 	g->failed = 0;
+	g->otherwise = false;
 	g->done = (struct ob_settled){ 0 };
 }
 
-static int settle_work(struct my_store *s, void *arg, struct ob_err *err)
+static int settle_each(struct settling *g, struct ob_err *err)
 {
-	struct settling *g = arg;
+	struct my_store *s = g->s;
+	int r = look(g, err);
 
-	start_afresh(g);
-	int r = fence(g, err);
-	if (r == 0)
-		r = look(g, err);
 	for (size_t i = 0; i < g->settle->outcome_count && r == 0; i++)
 		r = settle_one(g, &g->settle->outcomes[i], err);
 	if (r == 0)
@@ -258,8 +319,18 @@ static int settle_work(struct my_store *s, void *arg, struct ob_err *err)
 				g->published, g->published_count, 0, err);
 	if (r == 0)
 		r = my_run_list(s, MY_rows_unclaim, g->released, g->released_count, 0, err);
+	return r < 0 ? r : my_keys_move(s, &g->keys, err);
+}
+
+static int settle_work(struct my_store *s, void *arg, struct ob_err *err)
+{
+	struct settling *g = arg;
+
+	(void)s;
+	start_afresh(g);
+	int r = fence(g, err);
 	if (r == 0)
-		r = my_keys_move(s, &g->keys, err);
+		r = g->plain ? publish_all(g, err) : settle_each(g, err);
 	return r < 0 ? r : count_minute(g, err);
 }
 
@@ -272,12 +343,17 @@ int my_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_
 		.s = s,
 		.settle = settle,
 		.ret_lost = ret_lost,
+		.plain = is_plain(settle),
 		.arena = OB_ARENA_INIT(SIZE_MAX / 2),
 		.text = OB_BUF_INIT((size_t)4 * OB_LAST_ERROR_MAX),
 	};
 
 	my_keys_init(&g.keys);
 	int r = my_transact(s, settle_work, &g, err);
+	if (g.otherwise) {
+		g.plain = false;
+		r = my_transact(s, settle_work, &g, err);
+	}
 	my_keys_done(&g.keys);
 	ob_arena_done(&g.arena);
 	ob_buf_done(&g.text);

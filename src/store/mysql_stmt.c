@@ -10,7 +10,7 @@
 
 #include "sql_mysql.h"
 
-enum { SQL_MAX = 1 << 20, PLACES_MAX = 1024 };
+enum { SQL_MAX = 1 << 20, PLACES_MAX = 1024, SEARCH_AGAIN_MAX = 64 };
 
 static const size_t list_sizes[MY_LIST_SIZES] = { 1, 8, 64, MY_LIST_MAX };
 static const size_t lane_sizes[MY_LIST_SIZES] = { 1, 4, 16, MY_LANES_MAX };
@@ -23,21 +23,29 @@ static const struct {
 #undef X
 };
 
-/* The parts of a search: each lane's, then those that stand there once. */
+/* The parts of a search: each lane's, then one that stands there once; or all between two others.
+ */
 static const struct {
-	const char *lane[2], *once, *doing;
+	const char *doing, *lane[2], *once, *begin, *end;
 } searches[MY_SEARCH_COUNT] = {
-	[MY_SEARCH_FREE] = { { sql_mysql_lane_pending }, sql_mysql_any_held, "fetching" },
-	[MY_SEARCH_NONE] = { { sql_mysql_lane_pending, sql_mysql_lane_failed }, NULL, "fetching" },
-	[MY_SEARCH_KEY] = { { sql_mysql_lane_pending_key, sql_mysql_lane_failed },
-			    sql_mysql_any_held,
-			    "fetching" },
-	[MY_SEARCH_PARTITION] = { { sql_mysql_lane_pending_partition, sql_mysql_lane_failed },
-				  sql_mysql_any_held,
-				  "fetching" },
-	[MY_SEARCH_CLAIM] = { { sql_mysql_lane_claim, sql_mysql_lane_claim_failed },
-			      NULL,
-			      "claiming" },
+	[MY_SEARCH_FREE] = { .doing = "fetching",
+			     .lane = { sql_mysql_lane_pending },
+			     .once = sql_mysql_any_held },
+	[MY_SEARCH_NONE] = { .doing = "fetching",
+			     .lane = { sql_mysql_lane_pending, sql_mysql_lane_failed } },
+	[MY_SEARCH_KEY] = { .doing = "fetching",
+			    .lane = { sql_mysql_lane_pending_key, sql_mysql_lane_failed },
+			    .once = sql_mysql_any_held },
+	[MY_SEARCH_PARTITION] = { .doing = "fetching",
+				  .lane = { sql_mysql_lane_pending_partition,
+					    sql_mysql_lane_failed },
+				  .once = sql_mysql_any_held },
+	[MY_SEARCH_CLAIM] = { .doing = "claiming",
+			      .lane = { sql_mysql_lane_claim, sql_mysql_lane_claim_failed } },
+	[MY_SEARCH_BEFORE] = { .doing = "fetching",
+			       .lane = { sql_mysql_before_lane },
+			       .begin = sql_mysql_before,
+			       .end = sql_mysql_before_end },
 };
 
 /* One parameter, in the order of the statement. */
@@ -63,7 +71,7 @@ struct my_query {
 	} cell[MY_COLUMNS_MAX];
 	unsigned column_count;
 	bool open;    /* rows are held */
-	bool spoiled; /* it failed: make it anew */
+	bool spoiled; /* make it anew */
 };
 
 /* ---- making ---------------------------------------------------------- */
@@ -232,23 +240,27 @@ int my_prepare(struct my_store *s, enum my_id id, size_t count, struct my_query 
 	return 0;
 }
 
+static int add_part(struct my_store *s, const char *joined_by, const char *part,
+		    struct ob_buf *text, struct ob_err *err)
+{
+	ob_buf_adds(text, joined_by);
+	return part ? ob_sqltmpl_expand(text, part, s->base.layout, '`', NULL, err) : 0;
+}
+
 static int add_lanes(struct my_store *s, enum my_search search, size_t lanes, struct ob_buf *text,
 		     struct ob_err *err)
 {
-	int r = 0;
+	const char *const *lane = searches[search].lane;
+	const char *join = searches[search].begin ? " OR " : " UNION ALL ";
+	int r = add_part(s, "", searches[search].begin, text, err);
 
-	for (int part = 0; part < 2 && searches[search].lane[part]; part++) {
-		for (size_t i = 0; i < lanes && r == 0; i++) {
-			ob_buf_adds(text, text->len ? " UNION ALL " : "");
-			r = ob_sqltmpl_expand(text, searches[search].lane[part], s->base.layout,
-					      '`', NULL, err);
-		}
+	for (int part = 0; part < 2 && lane[part]; part++) {
+		for (size_t i = 0; i < lanes && r == 0; i++)
+			r = add_part(s, part + i > 0 ? join : "", lane[part], text, err);
 	}
-	if (r == 0 && searches[search].once) {
-		ob_buf_adds(text, " UNION ALL ");
-		r = ob_sqltmpl_expand(text, searches[search].once, s->base.layout, '`', NULL, err);
-	}
-	return r;
+	if (r == 0 && searches[search].once)
+		r = add_part(s, join, searches[search].once, text, err);
+	return r < 0 ? r : add_part(s, "", searches[search].end, text, err);
 }
 
 int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
@@ -270,6 +282,12 @@ int my_prepare_search(struct my_store *s, enum my_search search, size_t lanes,
 	clear(*slot);
 	*ret_query = *slot;
 	return 0;
+}
+
+void my_search_done(struct my_store *s, struct my_query *query, size_t rows)
+{
+	if (rows >= SEARCH_AGAIN_MAX && mariadb_connection(s->db))
+		query->spoiled = true;
 }
 
 int my_prepare_parts(struct my_store *s, const char *const *parts, size_t part_count, size_t count,
@@ -382,6 +400,28 @@ void my_bind_texts(struct my_query *query, const char *name, const char *const *
 				      ob_str(values[k < count ? k : count - 1]));
 			k++;
 		}
+	}
+}
+
+void my_bind_ids(struct my_store *s, struct my_query *query, const char *name,
+		 const struct ob_uuid *const *ids, size_t count, char (*texts)[OB_UUID_TEXT_SIZE])
+{
+	bool text = s->base.layout->string_id;
+	size_t k = 0;
+
+	for (size_t i = 0; i < count && text; i++)
+		ob_uuid_format(ids[i], texts[i]);
+	for (size_t i = 0; i < query->place_count; i++) {
+		if (!is_named(query, i, name))
+			continue;
+		size_t at = k < count ? k : count - 1;
+		if (text)
+			bind_bytes_at(query, i, MYSQL_TYPE_STRING, ob_str(texts[at]));
+		else
+			bind_bytes_at(
+				query, i, MYSQL_TYPE_BLOB,
+				(struct ob_str){ (const char *)ids[at]->b, sizeof(ids[at]->b) });
+		k++;
 	}
 }
 

@@ -208,6 +208,23 @@ OB_TEST(what_is_in_flight_is_read_once_and_not_by_every_partition)
 }
 OB_TEST_END
 
+OB_TEST(a_settle_of_what_was_published_reads_each_row_once)
+{
+	struct worker w;
+
+	begin(&w);
+	ok(worker_settle(&w, OB_OUTCOME_PUBLISHED)); /* prepares the statements */
+	ok(worker_fetch(&w, LIMIT));
+	long long first = rows_read(w.store), own = rows_read(w.store) - first;
+	ok(worker_settle(&w, OB_OUTCOME_PUBLISHED));
+	ck_assert_uint_eq(w.settled.applied, LIMIT);
+	/* And the leases; and the throughput of this minute. */
+	ck_assert_int_le(rows_read(w.store) - first - 2 * own, LIMIT + 2 * PARTITIONS + 2);
+	worker_end(&w);
+	fixture_end();
+}
+OB_TEST_END
+
 /*
  * A reader from before keeps the server from purging what was deleted, published or given up since:
  * those entries are stepped over inside the pages of the index, without a look at their rows.
@@ -264,5 +281,6 @@ OB_TEST_END
 MYSQL_SUITE("MySQL reads", the_plan_of_a_fetch_is_the_ready_index,
 	    a_fetch_reads_no_more_than_it_returns,
 	    what_is_in_flight_is_read_once_and_not_by_every_partition,
+	    a_settle_of_what_was_published_reads_each_row_once,
 	    what_was_just_finished_costs_pages_of_the_index_until_it_is_purged,
 	    eight_workers_claim_twenty_thousand_rows_once_each)
