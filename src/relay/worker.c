@@ -345,7 +345,10 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 	step.state = worker->state;
 	step.beside_us = worker->job_runs ? worker->job_began_us : 0;
 	if (step.state == OB_WORKER_RUNNING && !step.worked) {
-		step.store_fd = ob_store_wake_fd(worker->conf.store);
+		int news_fd = ob_store_wake_fd(worker->conf.store);
+
+		/* News that nobody reads would end every wait at once. */
+		step.store_fd = ob_worker_wants_news(worker) ? news_fd : -1;
 		if (worker->flight.in_flight > 0)
 			step.sink_fd = ob_sink_fd(worker->conf.sink);
 		step.wake_us = next_wake(worker, &step);

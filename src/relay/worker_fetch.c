@@ -188,12 +188,17 @@ bool ob_worker_fetch(struct ob_relay_worker *worker)
 	return true;
 }
 
+bool ob_worker_wants_news(const struct ob_relay_worker *worker)
+{
+	return worker->stopping == OB_STOP_NO && !worker->hungry && worker->store_retry_us == 0;
+}
+
 bool ob_worker_check_news(struct ob_relay_worker *worker)
 {
 	struct ob_err err = OB_ERR_INIT;
 	bool news = false;
 
-	if (worker->stopping != OB_STOP_NO || worker->hungry || worker->store_retry_us > 0)
+	if (!ob_worker_wants_news(worker))
 		return false;
 	/* A hint only: when it fails, the next fetch will say why. */
 	if (ob_store_wake_check(worker->conf.store, &news, &err) < 0 || !news)

@@ -137,6 +137,8 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker);
 /* worker_fetch.c */
 bool ob_worker_fetch(struct ob_relay_worker *worker);
 bool ob_worker_check_news(struct ob_relay_worker *worker);
+/* Would it look at them? */
+bool ob_worker_wants_news(const struct ob_relay_worker *worker);
 /* Something may be there for us to fetch, sooner or later: false without partitions. */
 bool ob_worker_can_fetch(const struct ob_relay_worker *worker);
 

@@ -485,6 +485,43 @@ OB_TEST(to_free_a_worker_waits_for_the_job)
 }
 OB_TEST_END
 
+/* ---- waiting ----------------------------------------------------------- */
+
+enum { NEWS_FD = 1000 };
+
+static int news_fd(struct ob_store *store)
+{
+	(void)store;
+	return NEWS_FD;
+}
+
+static int waits_on(void)
+{
+	struct ob_step step;
+
+	ob_worker_step(node->worker, &step);
+	ck_assert(!step.worked);
+	return step.store_fd;
+}
+
+/* Else what the settler writes would wake it all the time, for nothing. */
+OB_TEST(a_worker_without_room_does_not_wait_for_news)
+{
+	make();
+	struct ob_store_ops ops = *node->store->ops;
+	ops.wake_fd = news_fd;
+	node->store->ops = &ops;
+	ck_assert_int_eq(waits_on(), NEWS_FD);
+	begin_job();
+	ck_assert_int_eq(waits_on(), -1);
+	fake.hold = false;
+	rig_run_ms(&rig, 1000);
+	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 2 * KEYS);
+	ck_assert_int_eq(waits_on(), NEWS_FD);
+	unmake();
+}
+OB_TEST_END
+
 OB_SUITE("worker_settler", a_settle_goes_beside_only_while_there_is_more_to_fetch,
 	 only_what_was_plainly_published_goes_beside, row_claims_are_settled_by_the_worker,
 	 a_settler_that_takes_no_job_is_not_needed,
@@ -499,4 +536,5 @@ OB_SUITE("worker_settler", a_settle_goes_beside_only_while_there_is_more_to_fetc
 	 a_job_that_was_recorded_and_says_that_it_failed_changes_nothing,
 	 a_fatal_error_of_the_job_ends_the_worker, a_fatal_error_beside_the_job_waits_for_it,
 	 a_drain_waits_for_the_job, a_stop_at_once_waits_for_the_job,
-	 a_stop_at_once_settles_what_a_failed_job_leaves, to_free_a_worker_waits_for_the_job)
+	 a_stop_at_once_settles_what_a_failed_job_leaves, to_free_a_worker_waits_for_the_job,
+	 a_worker_without_room_does_not_wait_for_news)
