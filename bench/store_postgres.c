@@ -21,8 +21,10 @@ static const char *const settings[] = {
 	"full_page_writes=on",
 	"synchronous_commit=on",
 	"shared_buffers=512MB",
-	"max_wal_size=8GB",
-	"checkpoint_timeout=30min",
+	/* No checkpoint falls into a drain, which would then write whole pages that others do not.
+	 */
+	"max_wal_size=32GB",
+	"checkpoint_timeout=60min",
 	"maintenance_work_mem=256MB",
 	NULL,
 };
