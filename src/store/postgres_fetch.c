@@ -154,7 +154,7 @@ static void take_results(struct fetching *f)
  * The rest is mostly nothing, and asking whether there is something costs less than asking for it.
  * False: there is something, so it must be read together with the others.
  */
-static bool has_rest(struct fetching *f)
+static bool is_rest_read(struct fetching *f)
 {
 	uint32_t *left = &f->s->rest_left;
 	bool asked = *left > 0, any = PQntuples(f->s->results[RESULT_REST]) > 0;
@@ -425,7 +425,7 @@ static int read_lanes(struct fetching *f, struct ob_batch *batch, bool last, boo
 	if (r < 0)
 		return r;
 	bool complete = is_complete(f);
-	complete = has_rest(f) && complete;
+	complete = is_rest_read(f) && complete;
 	take_results(f);
 	if (complete)
 		r = list_rows(f, &batch->arena, err);
