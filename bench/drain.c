@@ -78,12 +78,12 @@ bool bench_drain_first(struct bench_env *env, struct bench_broker *broker, struc
 	return wait_stored(env, broker, child, 1, FIRST_LOOK_US, reason);
 }
 
-static bool wait_settled(struct bench_env *env, struct bench_store *store, struct ob_child *child,
-			 char reason[BENCH_TEXT_SIZE])
+static bool wait_settled(struct bench_env *env, const struct bench_subject *subject,
+			 struct ob_child *child, char reason[BENCH_TEXT_SIZE])
 {
 	double end_us = bench_now_us() + SILENCE_US;
 
-	while (!store->ops->is_settled(store)) {
+	while (!bench_subject_is_settled(subject)) {
 		if (has_ended(env, child, reason))
 			return false;
 		if (bench_now_us() > end_us) {
@@ -131,7 +131,7 @@ static bool watch(struct bench_env *env, const struct bench_subject *subject,
 	take(subject, child, &begin);
 	ret->first_ms = (begin.at_us - start.at_us) / 1e3;
 	if (!wait_stored(env, subject->broker, child, messages, LOOK_US, reason) ||
-	    (!part && !wait_settled(env, subject->store, child, reason)))
+	    (!part && !wait_settled(env, subject, child, reason)))
 		return false;
 	take(subject, child, &end);
 	if (part)

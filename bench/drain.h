@@ -4,8 +4,8 @@
  *
  * The watch begins when the broker has the first messages and ends when every row is settled (or,
  * for a part of a backlog, when the broker has so many). Messages that were there at its beginning
- * do not count. It is the same for the relay and for the bare loop. When the first look finds more
- * than half of them, the run was too short for that, and counts from the start of the process.
+ * do not count. It is the same for relays and loops. When the first look finds more than half of
+ * them, the run was too short for that, and counts from the start of the process.
  */
 #ifndef OB_BENCH_DRAIN_H
 #define OB_BENCH_DRAIN_H

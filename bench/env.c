@@ -2,8 +2,9 @@
 /* Servers on demand, and their end. */
 #include "bench/env.h"
 
-#include "bench/broker_parts.h"
+#include "bench/broker/parts.h"
 #include "bench/fatal.h"
+#include "bench/store/schema.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 enum { SETUP_MS = 60000 };
 
-static const struct bench_store_ops *const stores[] = {
+static const struct bench_store_ops *const stores[BENCH_STORES] = {
 #if BENCH_POSTGRES
 	&bench_store_postgres,
 #endif
@@ -23,11 +24,11 @@ static const struct bench_store_ops *const stores[] = {
 #if BENCH_SQLITE
 	&bench_store_sqlite,
 #endif
-	NULL,
 };
 
 static const struct bench_broker_ops *const brokers[] = {
 	&bench_broker_file,
+	&bench_broker_exec,
 #if BENCH_REDIS
 	&bench_broker_redis,
 #endif
@@ -46,33 +47,52 @@ static const struct bench_broker_ops *const brokers[] = {
 	NULL,
 };
 
-static void find_programs(struct bench_env *env, const char *program)
+/* As a whole path: processes are started elsewhere. It may not be there. */
+static void find_program(char out[BENCH_PATH], const char *path)
 {
+	char *whole = realpath(path, NULL);
+
+	if ((size_t)snprintf(out, BENCH_PATH, "%s", whole ? whole : path) >= BENCH_PATH)
+		bench_fatal("%s: the path is too long", path);
+	free(whole);
+}
+
+static void find_programs(struct bench_env *env, const char *program, const char *baseline)
+{
+	char beside[BENCH_PATH + 32];
 	ssize_t n = readlink("/proc/self/exe", env->self, sizeof(env->self) - 1);
 	const char *slash = n > 0 ? strrchr(env->self, '/') : NULL;
 
 	if (!slash)
 		bench_fatal("cannot find this program: %m");
-	int size = program ? snprintf(env->program, sizeof(env->program), "%s", program)
-			   : snprintf(env->program, sizeof(env->program), "%.*s/../src/cli/outbox",
-				      (int)(slash - env->self), env->self);
-	if ((size_t)size >= sizeof(env->program) || access(env->program, X_OK) < 0)
+	(void)snprintf(beside, sizeof(beside), "%.*s/../src/cli/outbox", (int)(slash - env->self),
+		       env->self);
+	find_program(env->program, program ? program : beside);
+	if (access(env->program, X_OK) < 0)
 		bench_fatal("%s cannot be run: %m (--program names another)", env->program);
+	find_program(env->baseline,
+		     baseline ? baseline : BENCH_SOURCE "/build-baseline/build/src/cli/outbox");
+	if (baseline && access(baseline, X_OK) < 0)
+		bench_fatal("%s cannot be run: %m", baseline);
 }
 
-void bench_env_open(struct bench_env *env, const char *program)
+void bench_env_open(struct bench_env *env, const char *program, const char *baseline)
 {
 	const char *temp = getenv("TMPDIR");
 
-	find_programs(env, program);
+	find_programs(env, program, baseline);
 	(void)snprintf(env->dir, sizeof(env->dir), "%.32s/outbox-bench.XXXXXX",
 		       temp && *temp ? temp : "/tmp");
 	if (!mkdtemp(env->dir)) {
 		env->dir[0] = '\0';
 		bench_fatal("cannot make a directory in %s: %m", temp && *temp ? temp : "/tmp");
 	}
-	for (size_t i = 0; stores[i]; i++)
-		env->stores[i].ops = stores[i];
+	for (size_t i = 0; i < BENCH_SIDES * BENCH_STORES; i++) {
+		struct bench_store *store = &env->stores[i / BENCH_STORES][i % BENCH_STORES];
+
+		store->side = (enum bench_side)(i / BENCH_STORES);
+		store->ops = stores[i % BENCH_STORES];
+	}
 	for (size_t i = 0; brokers[i]; i++)
 		env->brokers[i].ops = brokers[i];
 }
@@ -87,10 +107,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void bench_env_close(struct bench_env *env)
 {
-	for (size_t i = 0; i < BENCH_STORES; i++) {
-		if (env->stores[i].there)
-			env->stores[i].ops->stop(&env->stores[i]);
-		env->stores[i].there = false;
+	for (size_t i = 0; i < BENCH_SIDES * BENCH_STORES; i++) {
+		struct bench_store *store = &env->stores[i / BENCH_STORES][i % BENCH_STORES];
+
+		if (store->there)
+			store->ops->stop(store);
+		store->there = false;
 	}
 	for (size_t i = 0; i < BENCH_BROKERS_MAX; i++) {
 		if (env->brokers[i].there)
@@ -104,11 +126,14 @@ void bench_env_close(struct bench_env *env)
 
 static void set_up(struct bench_env *env, struct bench_store *store)
 {
-	const char *const argv[] = { "outbox", "--store", store->url, "setup", NULL };
+	const char *const argv[] = { "outbox",       "--store", store->url, "setup",
+				     "--partitions", "16",      NULL };
 	char log[BENCH_PATH], words[BENCH_TEXT_SIZE];
-	struct ob_child_conf conf = {
-		.program = env->program, .argv = argv, .dir = env->dir, .log = log
-	};
+	struct ob_child_conf conf = { .program = store->side == BENCH_OLD ? env->baseline
+									  : env->program,
+				      .argv = argv,
+				      .dir = env->dir,
+				      .log = log };
 	struct ob_child child = { 0 };
 	struct ob_err err = OB_ERR_INIT;
 
@@ -121,25 +146,36 @@ static void set_up(struct bench_env *env, struct bench_store *store)
 	}
 }
 
-struct bench_store *bench_env_store(struct bench_env *env, const char *name,
+static void start_store(struct bench_env *env, struct bench_store *store)
+{
+	/* SQLite's file is ours; servers choose their own place */
+	(void)snprintf(store->url, sizeof(store->url), "sqlite:%s/outbox-%d.db", env->dir,
+		       (int)store->side);
+	store->there = store->ops->start(store);
+	if (!store->there)
+		return;
+	set_up(env, store);
+	store->ops->connect(store);
+	bench_schema_open(store);
+}
+
+struct bench_store *bench_env_store(struct bench_env *env, enum bench_side side, const char *name,
 				    const char **ret_reason)
 {
-	for (size_t i = 0; i < BENCH_STORES && env->stores[i].ops; i++) {
-		struct bench_store *store = &env->stores[i];
+	if (side == BENCH_OLD && access(env->baseline, X_OK) < 0) {
+		*ret_reason =
+			"the baseline is not built: bench/baseline builds it, and says what "
+			"is missing";
+		return NULL;
+	}
+	for (size_t i = 0; i < BENCH_STORES && env->stores[side][i].ops; i++) {
+		struct bench_store *store = &env->stores[side][i];
 
 		if (strcmp(store->ops->name, name) != 0)
 			continue;
-		if (!store->tried) {
-			store->tried = true;
-			/* SQLite's file is ours; servers choose their own place */
-			(void)snprintf(store->url, sizeof(store->url), "sqlite:%s/outbox.db",
-				       env->dir);
-			store->there = store->ops->start(store);
-			if (store->there) {
-				set_up(env, store);
-				store->ops->connect(store);
-			}
-		}
+		if (!store->tried)
+			start_store(env, store);
+		store->tried = true;
 		*ret_reason = store->reason;
 		return store->there ? store : NULL;
 	}
@@ -171,8 +207,8 @@ struct bench_broker *bench_env_broker(struct bench_env *env, const char *name,
 			continue;
 		if (!broker->tried) {
 			broker->tried = true;
-			(void)snprintf(broker->address, sizeof(broker->address), "%s/out.ndjson",
-				       env->dir);
+			(void)snprintf(broker->address, sizeof(broker->address), "%s/out.%s",
+				       env->dir, name);
 			broker->there = broker->ops->start(broker);
 		}
 		*ret_reason = broker->reason;

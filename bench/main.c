@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The bench's command line. */
-#include "bench/bare.h"
-#include "bench/cases.h"
+#include "bench/bare/bare.h"
+#include "bench/broker/parts.h"
+#include "bench/cases/cases.h"
 #include "bench/fatal.h"
 #include "bench/now.h"
-#include "bench/report.h"
+#include "bench/report/report.h"
 
 #include <getopt.h>
 #include <pthread.h>
@@ -16,8 +17,9 @@ enum { CHOSEN_MAX = 64, ROUNDS = 3 };
 
 struct choice {
 	const char *names[CHOSEN_MAX];
+	bool whole[CHOSEN_MAX]; /* it names one case, not the beginning of some */
 	size_t count;
-	const char *json, *markdown, *svg, *program;
+	const char *json, *markdown, *svg, *program, *baseline;
 	bool list;
 };
 
@@ -56,8 +58,8 @@ static void usage(FILE *out)
 {
 	(void)fputs(
 		"usage: outbox-bench [--quick] [--case NAME]... [--rounds N] [--messages N]\n"
-		"                    [--json FILE] [--markdown FILE] [--svg FILE] [--program "
-		"FILE]\n"
+		"                    [--json FILE] [--markdown FILE] [--svg FILE]\n"
+		"                    [--program FILE] [--baseline FILE]\n"
 		"       outbox-bench --list\n"
 		"A NAME is that of a case or the beginning of some, such as postgres-redis.\n",
 		out);
@@ -85,6 +87,7 @@ static void parse(int argc, char **argv, struct choice *choice)
 		{ "markdown", required_argument, NULL, 'd' },
 		{ "svg", required_argument, NULL, 's' },
 		{ "program", required_argument, NULL, 'p' },
+		{ "baseline", required_argument, NULL, 'b' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -119,6 +122,9 @@ static void parse(int argc, char **argv, struct choice *choice)
 		case 'p':
 			choice->program = optarg;
 			break;
+		case 'b':
+			choice->baseline = optarg;
+			break;
 		case 'l':
 			choice->list = true;
 			break;
@@ -138,20 +144,24 @@ static void parse(int argc, char **argv, struct choice *choice)
 static bool is_chosen(const struct choice *choice, const char *name)
 {
 	for (size_t i = 0; i < choice->count; i++) {
-		if (strncmp(name, choice->names[i], strlen(choice->names[i])) == 0)
+		if (strncmp(name, choice->names[i], strlen(choice->names[i])) == 0 &&
+		    (!choice->whole[i] || strcmp(name, choice->names[i]) == 0))
 			return true;
 	}
 	return choice->count == 0;
 }
 
-static void check_chosen(const struct choice *choice, const struct bench_case *cases, size_t count)
+/* The whole name of one case is not the beginning of others. */
+static void check_chosen(struct choice *choice, const struct bench_case *cases, size_t count)
 {
 	for (size_t i = 0; i < choice->count; i++) {
 		bool known = false;
 
-		for (size_t c = 0; c < count; c++)
+		for (size_t c = 0; c < count; c++) {
 			known |= strncmp(cases[c].name, choice->names[i],
 					 strlen(choice->names[i])) == 0;
+			choice->whole[i] |= strcmp(cases[c].name, choice->names[i]) == 0;
+		}
 		if (!known)
 			bench_fatal("no case '%s'; --list names them", choice->names[i]);
 	}
@@ -207,7 +217,7 @@ static int measure(const struct choice *choice, const struct bench_case *cases, 
 	bench_machine_read(&machine);
 	catch_signals();
 	(void)atexit(stop_servers);
-	bench_env_open(&env, choice->program);
+	bench_env_open(&env, choice->program, choice->baseline);
 	struct bench_run run = {
 		.machine = &machine, .results = results, .quick = env.quick, .rounds = env.rounds
 	};
@@ -226,9 +236,11 @@ int main(int argc, char **argv)
 	size_t count;
 	const struct bench_case *cases = bench_cases(&count);
 
-	/* How it starts itself; see subject.c. */
-	if (argc == 7 && strcmp(argv[1], "--bare-loop") == 0)
-		return bare_run(argv[2], argv[3], argv[4], argv[5], strcmp(argv[6], "delete") == 0);
+	/* How it starts itself; see subject.c and broker/exec.c. */
+	if (argc == 6 && strcmp(argv[1], "--bare-loop") == 0)
+		return bare_run(argv[2], argv[3], argv[4], argv[5]);
+	if (argc == 3 && strcmp(argv[1], "--exec-handler") == 0)
+		return bench_exec_handle(argv[2]);
 	parse(argc, argv, &choice);
 	check_chosen(&choice, cases, count);
 	for (size_t i = 0; choice.list && i < count; i++)

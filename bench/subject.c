@@ -1,14 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/* The relay and the bare loop as processes of their own. */
+/* Relays and loops as processes of their own. */
 #include "base/cleanup.h"
 #include "bench/env.h"
 #include "bench/fatal.h"
+#include "bench/node/node.h"
+#include "bench/store/schema.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { STOP_MS = 60000 };
+
+const char *const bench_kind_titles[BENCH_KINDS] = {
+	[BENCH_RELAY] = "the relay",
+	[BENCH_KEEP] = "the baseline (keep)",
+	[BENCH_DELETE] = "the baseline (delete)",
+	[BENCH_CURSOR] = "the bare loop",
+	[BENCH_NODE] = "the loop in Node",
+};
+
+bool bench_subject_get(struct bench_env *env, enum bench_kind kind, const char *store,
+		       const char *broker, struct bench_subject *ret, const char **ret_reason)
+{
+	bool old = kind == BENCH_KEEP || kind == BENCH_DELETE;
+
+	*ret = (struct bench_subject){ .kind = kind };
+	if (kind == BENCH_NODE && !bench_node_finds(store, broker, ret_reason))
+		return false;
+	ret->store = bench_env_store(env, old ? BENCH_OLD : BENCH_NEW, store, ret_reason);
+	if (ret->store)
+		ret->broker = bench_env_broker(env, broker, ret_reason);
+	return ret->broker != NULL;
+}
+
+void bench_subject_clear(const struct bench_subject *subject)
+{
+	bench_schema_clear(subject->store);
+	if (subject->kind == BENCH_NODE)
+		bench_node_clear(subject->store);
+}
+
+void bench_subject_fill(const struct bench_subject *subject, const struct bench_load *load)
+{
+	subject->broker->ops->clear(subject->broker);
+	bench_subject_clear(subject);
+	if (subject->kind == BENCH_NODE)
+		bench_node_load(subject->store, load);
+	else
+		bench_schema_load(subject->store, load);
+}
+
+bool bench_subject_is_settled(const struct bench_subject *subject)
+{
+	if (subject->kind == BENCH_CURSOR)
+		return bench_schema_is_passed(subject->store);
+	if (subject->kind == BENCH_NODE)
+		return bench_node_is_through(subject->store);
+	return bench_schema_is_settled(subject->store);
+}
 
 static void write_config(const struct bench_subject *subject, const char *path)
 {
@@ -20,13 +70,22 @@ static void write_config(const struct bench_subject *subject, const char *path)
 			      "  main: { url: \"%s\" }\n"
 			      "sinks:\n"
 			      "  out: { type: %s%s%s }\n"
-			      "relays:\n"
+			      "relays:\n",
+			      subject->store->url, subject->broker->ops->name,
+			      subject->broker->sink, subject->more_sink ? subject->more_sink : "");
+	if (file && subject->relays)
+		(void)fputs(subject->relays, file);
+	else if (file)
+		(void)fprintf(file,
 			      "  - name: default\n"
 			      "    batch_size: %d\n"
-			      "    after_publish: %s\n",
-			      subject->store->url, subject->broker->ops->name,
-			      subject->broker->sink, subject->more_sink ? subject->more_sink : "",
-			      BENCH_BATCH, subject->delete_rows ? "delete" : "keep");
+			      "%s%s",
+			      BENCH_BATCH,
+			      /* a log has no such option */
+			      subject->kind == BENCH_DELETE && !subject->store->log
+				      ? "    after_publish: delete\n"
+				      : "",
+			      subject->more_relay ? subject->more_relay : "");
 	if (!file || fflush(file) != 0)
 		bench_fatal("writing %s: %m", path);
 }
@@ -36,20 +95,29 @@ void bench_subject_start(struct bench_env *env, const struct bench_subject *subj
 {
 	char log[BENCH_PATH], config[BENCH_PATH];
 	const char *const relay[] = { "outbox", "--config", config, "work", "--silent", NULL };
-	const char *const bare[] = { "outbox-bench",
-				     "--bare-loop",
-				     subject->store->ops->name,
-				     subject->store->url,
-				     subject->broker->ops->name,
-				     subject->broker->address,
-				     subject->delete_rows ? "delete" : "keep",
-				     NULL };
-	struct ob_child_conf conf = { .program = subject->bare ? env->self : env->program,
-				      .argv = subject->bare ? bare : relay,
-				      .dir = env->dir,
-				      .log = log };
+	const char *const cursor[] = { "outbox-bench",
+				       "--bare-loop",
+				       subject->store->ops->name,
+				       subject->store->url,
+				       subject->broker->ops->name,
+				       subject->broker->address,
+				       NULL };
+	const char *const node[] = { "node", BENCH_NODE_LOOP, subject->store->url,
+				     subject->broker->address, NULL };
+	struct ob_child_conf conf = {
+		.program = env->program, .argv = relay, .dir = env->dir, .log = log
+	};
 	struct ob_err err = OB_ERR_INIT;
 
+	if (subject->store->side == BENCH_OLD)
+		conf.program = env->baseline;
+	if (subject->kind == BENCH_CURSOR) {
+		conf.program = env->self;
+		conf.argv = cursor;
+	} else if (subject->kind == BENCH_NODE) {
+		conf.program = bench_node_program();
+		conf.argv = node;
+	}
 	(void)snprintf(log, sizeof(log), "%s/log", env->dir);
 	(void)unlink(log);
 	(void)snprintf(config, sizeof(config), "%s/outbox.yaml", env->dir);

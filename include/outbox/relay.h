@@ -86,8 +86,9 @@ struct outbox_relay_metrics {
 	uint64_t published, failed, retries, dead, down;
 	uint64_t published_total, failed_total, dead_total;
 	uint64_t in_flight, partitions;
-	int64_t backoff_ms; /* nothing to do: the longest wait between two looks; else 0 */
-	int64_t pending;    /* messages not yet out, delayed ones too; -1: not sampled */
+	int64_t backoff_ms; /* nothing to do: the longest wait between two reads; else 0 */
+	int64_t pending;    /* messages not yet out, delayed ones too; counting stops at 10001;
+			       -1: not sampled */
 	int breaker_open;
 };
 
@@ -105,15 +106,22 @@ enum outbox_relay_ordering {
 };
 
 /* Flags of the options. */
-#define OUTBOX_RELAY_NO_LEASING       0x1u /* claim rows: no order, any number of workers */
-#define OUTBOX_RELAY_DELETE_PUBLISHED 0x2u /* delete a row that was delivered */
-#define OUTBOX_RELAY_HOLD_DEAD        0x4u /* a dead message holds its key until somebody decides */
-#define OUTBOX_RELAY_SAMPLE_PENDING   0x8u /* count what is pending for each metrics callback */
+#define OUTBOX_RELAY_HOLD_DEAD      0x1u /* a dead message holds its key until somebody decides */
+#define OUTBOX_RELAY_HOLD_DELAYED   0x2u /* a delayed message holds its key until it is due */
+#define OUTBOX_RELAY_SAMPLE_PENDING 0x4u /* count what is pending for each metrics callback */
 
-/* What is left out is zero, and zero means the default. Everything is copied. */
+/* Instead of milliseconds, in keep_published_ms and keep_dead_ms. */
+#define OUTBOX_RELAY_FOR_EVER   (-1)
+#define OUTBOX_RELAY_NOT_AT_ALL (-2)
+
+/*
+ * What is left out is zero, and zero means the default. Everything is copied. Relays of one name
+ * share the work, wherever they run; relays of different names each get every message.
+ */
 struct outbox_relay_options {
 	const char *store;             /* required: "sqlite:shop.db" */
-	const char *target;            /* "default" */
+	const char *name;              /* of its reader: "default" */
+	const char *reads;             /* the target of its messages: "default" */
 	outbox_relay_handler *handler; /* required */
 	void *arg;                     /* of every callback */
 	/* All of these may be NULL. */
@@ -132,7 +140,7 @@ struct outbox_relay_options {
 	uint32_t workers;                  /* 1 */
 	uint32_t batch_size;               /* 500 */
 	enum outbox_relay_ordering ordering;
-	uint32_t max_attempts;              /* 8 */
+	uint32_t max_attempts;              /* 20 */
 	uint32_t base_delay_ms;             /* 5000 */
 	uint32_t max_backoff_ms;            /* one hour */
 	double multiplier;                  /* 2 */
@@ -140,9 +148,17 @@ struct outbox_relay_options {
 	uint32_t idle_backoff_ms;           /* 1000 */
 	uint32_t shutdown_timeout_ms;       /* 10000 */
 	uint32_t lease_ttl_ms;              /* 15000 */
-	unsigned flags;                     /* OUTBOX_RELAY_NO_LEASING ... */
+	unsigned flags;                     /* OUTBOX_RELAY_HOLD_DEAD ... */
 	const struct outbox_options *table; /* how the tables look; flags other than the column
 					       types have no meaning here */
+	const char *start; /* of a reader that is new: "beginning", "end", or an RFC 3339 time */
+	const char *const *types; /* patterns of event_type to deliver; none: any */
+	size_t type_count;
+	const char *const *aggregates; /* of aggregate_type */
+	size_t aggregate_count;
+	int64_t keep_published_ms; /* rows stay in the log this long after every reader has passed
+				      them: 168 hours */
+	int64_t keep_dead_ms;      /* dead messages are kept: for ever */
 };
 
 /*

@@ -12,7 +12,7 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_S
 -- Statements that the client gave up must end on the server too. The two name it differently,
 -- count differently, and MySQL limits only reading. A process that is frozen inside a transaction
 -- must not keep its locks, on leases for one; MySQL has no such limit.
-SET SESSION /*M! max_statement_time = {=statement_seconds}, idle_transaction_timeout = 10 */ /*!80000 max_execution_time = {=statement_seconds}000 */
+SET SESSION /*M! max_statement_time = {=statement_seconds}, idle_transaction_timeout = 10 */ /*!80000 max_execution_time = {=statement_seconds}000, information_schema_stats_expiry = 0 */
 
 -- name: session_isolation
 -- A lock of REPEATABLE READ also covers the gap behind the last row: it would block producers.
@@ -29,14 +29,15 @@ SET @outbox_idle = 10 /*M! , SESSION idle_transaction_timeout = 10 */
 START TRANSACTION
 
 -- name: snapshot_isolation
+-- For the next transaction only.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
-
--- name: look_isolation
--- For the next statement: the index as it is, without a look at rows.
-SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED
 
 -- name: begin_snapshot
 START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY
+
+-- name: probe_isolation
+-- For the next statement: rows of transactions that are still open, too.
+SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED
 
 -- name: commit
 COMMIT
@@ -45,18 +46,36 @@ COMMIT
 ROLLBACK
 
 -- name: now
-SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))
+SELECT UTC_TIMESTAMP(6)
 
 -- name: server
 -- What the promises rest on. binlog_format exists on both; log_bin says whether it matters.
 SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.read_only, @@GLOBAL.auto_increment_increment,
        @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.innodb_read_only
 
+-- name: cluster
+-- Galera numbers rows on every node by itself.
+SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'
+
 -- name: durability
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog
 
--- name: lock_setup
-SELECT GET_LOCK(CONCAT('outbox setup ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32)), :seconds)
+-- name: sees_statements_mariadb
+-- An error without the right PROCESS; else not 0.
+SELECT 1 + COUNT(*) FROM information_schema.INNODB_TRX
 
--- name: unlock_setup
-SELECT RELEASE_LOCK(CONCAT('outbox setup ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32)))
+-- name: sees_statements_mysql
+-- Ourselves, if the performance schema is on and this user may read it.
+SELECT COUNT(*) FROM performance_schema.events_statements_current AS s
+  JOIN performance_schema.threads AS h ON h.THREAD_ID = s.THREAD_ID
+ WHERE h.PROCESSLIST_ID = CONNECTION_ID()
+
+-- name: lock_name
+-- Names of session locks are the server's, not the database's.
+CONCAT('outbox ', :purpose, ' ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32))
+
+-- name: lock
+SELECT GET_LOCK({>lock_name}, :seconds)
+
+-- name: unlock
+SELECT RELEASE_LOCK({>lock_name})

@@ -3,9 +3,9 @@
 -- SET DEFAULT ROLE so that they hold from the first statement of a connection on.
 
 -- name: grants
--- A producer writes the columns of a message: it reads nothing but the version,
--- and cannot say that a row is published.
--- The relay changes rows, and no table.
+-- A producer writes the columns of a message: it reads nothing but the version, and changes no row.
+-- The relay reads the log and removes what is old. With PROCESS it sees which statements run, and so
+-- whether a number of a transaction that was rolled back can be forgotten.
 CREATE ROLE IF NOT EXISTS {name:producer};
 CREATE ROLE IF NOT EXISTS {name:relay};
 GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {target}, {priority}, {available_at}
@@ -18,9 +18,14 @@ GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
   {?partition_key}, {partition_key}{/}
   {?occurred_at}, {occurred_at}{/}) ON {outbox} TO {name:producer};
 GRANT EXECUTE ON PROCEDURE {fn:push} TO {name:producer};
-GRANT SELECT, UPDATE, DELETE ON {outbox} TO {name:relay};
+GRANT SELECT, DELETE ON {outbox} TO {name:relay};
+GRANT SELECT, INSERT, DELETE ON {readers} TO {name:relay};
+GRANT SELECT, INSERT, DELETE ON {batches} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {exceptions} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {workers} TO {name:relay};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {partitions} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {leases} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {throughput} TO {name:relay};
+GRANT SELECT ON {fn:messages} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:producer};
+GRANT PROCESS ON *.* TO {name:relay};

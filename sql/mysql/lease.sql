@@ -1,80 +1,128 @@
 -- Workers and leases.
 
--- name: beat
-INSERT INTO {workers} (id, target, hostname, pid, started_at, heartbeat_until, published, failed)
-VALUES (:id, :target, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), :published, :failed)
-    ON DUPLICATE KEY UPDATE heartbeat_until = VALUES(heartbeat_until), published = VALUES(published), failed = VALUES(failed)
+-- name: session_lock
+-- The name of the lock that a worker's connection holds.
+CONCAT('outbox worker ', LOWER(HEX(:id)))
 
--- name: dead_workers
--- Those that died without a word.
-SELECT id FROM {workers} WHERE target = :target AND heartbeat_until <= UTC_TIMESTAMP(6) AND id <> :id ORDER BY id
+-- name: hold_session
+SELECT IF(IS_USED_LOCK({>session_lock}) <=> CONNECTION_ID(), 1, COALESCE(GET_LOCK({>session_lock}, 0), 0)) INTO @outbox_session
+
+-- name: this_minute
+TIMESTAMPADD(MINUTE, TIMESTAMPDIFF(MINUTE, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6)), TIMESTAMP'1970-01-01 00:00:00')
+
+-- name: count_minute
+-- What the counters grew by since the last heartbeat.
+INSERT INTO {throughput} (minute, reader, worker, published, failed)
+SELECT {>this_minute}, :reader, :id, g.published, g.failed
+  FROM (SELECT GREATEST(:published - COALESCE(MAX(w.published), 0), 0) AS published, GREATEST(:failed - COALESCE(MAX(w.failed), 0), 0) AS failed
+          FROM {workers} AS w WHERE w.id = :id) AS g
+ WHERE g.published > 0 OR g.failed > 0
+    ON DUPLICATE KEY UPDATE published = {throughput}.published + VALUES(published), failed = {throughput}.failed + VALUES(failed)
+
+-- name: beat
+INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, session)
+VALUES (:id, :reader, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), :published, :failed, @outbox_session)
+    ON DUPLICATE KEY UPDATE heartbeat_until = VALUES(heartbeat_until), published = VALUES(published), failed = VALUES(failed), session = VALUES(session)
+
+-- name: is_gone
+-- Its heartbeat is over, or its connection.
+(w.heartbeat_until <= UTC_TIMESTAMP(6) OR (w.session AND IS_FREE_LOCK(CONCAT('outbox worker ', LOWER(HEX(w.id))))))
+
+-- name: gone_workers
+SELECT w.id FROM {workers} AS w WHERE w.reader = :reader AND w.id <> :self AND {>is_gone}
 
 -- name: forget_worker
-DELETE FROM {workers} WHERE id = :id AND heartbeat_until <= UTC_TIMESTAMP(6)
+DELETE w FROM {workers} AS w WHERE w.id IN (:ids) AND {>is_gone}
+
+-- name: free_gone_leases
+-- Of those that were forgotten: one that has come back keeps its own.
+UPDATE {leases} AS l LEFT JOIN {workers} AS w ON w.id = l.lease_owner
+   SET l.lease_owner = NULL, l.lease_until = '1970-01-01 00:00:00', l.updated_at = UTC_TIMESTAMP(6)
+ WHERE l.reader = :reader AND l.lease_owner IN (:ids) AND w.id IS NULL
 
 -- name: leave_leases
-UPDATE {partitions} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00', updated_at = UTC_TIMESTAMP(6)
- WHERE target = :target AND lease_owner = :owner
+UPDATE {leases} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00', updated_at = UTC_TIMESTAMP(6)
+ WHERE reader = :reader AND lease_owner = :id
 
 -- name: leave_worker
-DELETE FROM {workers} WHERE id = :owner AND target = :target
+DELETE FROM {workers} WHERE id = :id AND reader = :reader
+
+-- name: leave_session
+SELECT IF(IS_USED_LOCK({>session_lock}) <=> CONNECTION_ID(), RELEASE_LOCK({>session_lock}), 0)
 
 -- name: workers
-SELECT id, target, hostname, pid,
-       TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', started_at),
-       TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', heartbeat_until), published, failed
+SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed
   FROM {workers}
- WHERE heartbeat_until > UTC_TIMESTAMP(6) AND (:target IS NULL OR target = :target)
+ WHERE heartbeat_until > UTC_TIMESTAMP(6) AND (:reader IS NULL OR reader = :reader)
  ORDER BY id
 
 -- name: lease_rows
-SELECT partition_no FROM {partitions} WHERE target = :target ORDER BY partition_no
+SELECT partition_no FROM {leases} WHERE reader = :reader
 
 -- name: seed
-INSERT IGNORE INTO {partitions} (target, partition_no, updated_at) VALUES (:target, :partition, UTC_TIMESTAMP(6))
+-- Only what is missing is inserted: an insert of what is there would lock it.
+INSERT IGNORE INTO {leases} (reader, partition_no, lease_epoch, updated_at)
+SELECT :reader, v.p,
+       GREATEST(COALESCE({>newest_epoch}, 0),
+                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + :count ORDER BY b.batch DESC LIMIT 1), 0),
+                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * :count ORDER BY b.batch DESC LIMIT 1), 0)),
+       UTC_TIMESTAMP(6)
+  FROM {>partition_list}
 
--- name: prune
-DELETE FROM {partitions}
- WHERE target = :target AND partition_no >= :count AND (lease_owner IS NULL OR lease_until <= UTC_TIMESTAMP(6))
+-- name: prune_leases
+DELETE FROM {leases}
+ WHERE reader = :reader AND partition_no >= :count AND (lease_owner IS NULL OR lease_until <= UTC_TIMESTAMP(6))
 
 -- name: take_look
-SELECT p.partition_no, p.lease_epoch + 1 FROM {partitions} AS p
- WHERE p.target = :target AND p.partition_no < :count
-   AND (p.lease_owner IS NULL OR p.lease_until <= UTC_TIMESTAMP(6))
- ORDER BY p.partition_no LIMIT :want FOR UPDATE
+-- Rows that someone has locked are passed over.
+SELECT GROUP_CONCAT(t.p) INTO @outbox_taken FROM (
+  SELECT l.partition_no AS p FROM {leases} AS l
+   WHERE l.reader = :reader AND l.partition_no < (SELECT value FROM {meta} WHERE name = 'partition_count')
+     AND (l.lease_owner IS NULL OR l.lease_until <= UTC_TIMESTAMP(6))
+   ORDER BY l.partition_no LIMIT :want FOR UPDATE SKIP LOCKED) AS t
 
 -- name: take
-UPDATE {partitions}
-   SET lease_owner = :owner, lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)),
+UPDATE {leases}
+   SET lease_owner = :id, lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)),
        lease_epoch = lease_epoch + 1, updated_at = UTC_TIMESTAMP(6)
- WHERE target = :target AND partition_no IN (:partitions*)
+ WHERE reader = :reader AND FIND_IN_SET(partition_no, @outbox_taken)
 
--- name: renew_look
-SELECT partition_no, lease_epoch FROM {partitions}
- WHERE target = :target AND lease_owner = :owner AND lease_until > UTC_TIMESTAMP(6)
+-- name: taken
+SELECT partition_no, lease_epoch FROM {leases}
+ WHERE reader = :reader AND FIND_IN_SET(partition_no, @outbox_taken) ORDER BY partition_no
+
+-- name: held_leases
+SELECT partition_no, lease_epoch FROM {leases}
+ WHERE reader = :reader AND lease_owner = :id AND lease_until > UTC_TIMESTAMP(6)
  ORDER BY partition_no
 
+-- name: note_held
+SELECT GROUP_CONCAT(partition_no) INTO @outbox_held FROM {leases}
+ WHERE reader = :reader AND lease_owner = :id AND lease_until > UTC_TIMESTAMP(6)
+
 -- name: renew
--- Only what is still held: between the look and this another may have taken one.
-UPDATE {partitions} SET lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), updated_at = UTC_TIMESTAMP(6)
- WHERE target = :target AND lease_owner = :owner AND lease_until > UTC_TIMESTAMP(6)
-   AND partition_no IN (:partitions*)
+-- By number, as they were found without a lock: a row that someone else has locked is not waited for.
+UPDATE {leases} SET lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), updated_at = UTC_TIMESTAMP(6)
+ WHERE reader = :reader AND FIND_IN_SET(partition_no, @outbox_held) AND lease_owner = :id AND lease_until > UTC_TIMESTAMP(6)
 
 -- name: release
-UPDATE {partitions} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00', updated_at = UTC_TIMESTAMP(6)
- WHERE target = :target AND lease_owner = :owner AND partition_no IN (:partitions*)
+UPDATE {leases} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00', updated_at = UTC_TIMESTAMP(6)
+ WHERE reader = :reader AND lease_owner = :id AND partition_no IN (:numbers)
 
--- name: fence
--- MariaDB has no FOR SHARE, MySQL 8 understands both. A takeover updates these rows: it
--- waits for us, or we for it, and then read what it wrote.
-SELECT partition_no, lease_owner, lease_epoch FROM {partitions}
- WHERE target = :target AND partition_no IN (:partitions*)
- ORDER BY partition_no LOCK IN SHARE MODE
+-- name: forget_holders
+DELETE FROM {workers} WHERE reader = :reader AND id IN (SELECT l.lease_owner FROM {leases} AS l
+ WHERE l.reader = :reader AND (:all OR l.partition_no IN (:numbers)))
+
+-- name: free_leases
+UPDATE {leases} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00', lease_epoch = lease_epoch + 1, updated_at = UTC_TIMESTAMP(6)
+ WHERE reader = :reader AND (:all OR partition_no IN (:numbers))
 
 -- name: partitions
-SELECT target, partition_no, lease_owner, lease_epoch,
-       TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', lease_until),
-       lease_owner IS NOT NULL AND lease_until > UTC_TIMESTAMP(6)
-  FROM {partitions}
- WHERE :target IS NULL OR target = :target
- ORDER BY target, partition_no
+SELECT l.reader, l.partition_no, l.lease_owner, l.lease_epoch, l.lease_until,
+       l.lease_owner IS NOT NULL AND l.lease_until > UTC_TIMESTAMP(6), b.pos, b.at
+  FROM {leases} AS l
+  LEFT JOIN (SELECT reader, partition_no, MAX(batch) AS batch FROM {batches} GROUP BY reader, partition_no) AS n
+    ON n.reader = l.reader AND n.partition_no = l.partition_no
+  LEFT JOIN {batches} AS b ON b.reader = n.reader AND b.partition_no = n.partition_no AND b.batch = n.batch
+ WHERE :reader IS NULL OR l.reader = :reader
+ ORDER BY l.reader, l.partition_no

@@ -5,7 +5,7 @@
 -- Column types are those that a reader of the binary log can decode: no CHAR, BINARY, UUID, ENUM,
 -- SET. Texts compare byte by byte, and 'a' is not 'a ': that collation is called
 -- utf8mb4_nopad_bin on MariaDB and utf8mb4_0900_bin on MySQL, so both stand there, each in
--- a comment that only the one reads.
+-- a comment that only that server reads.
 --
 -- MySQL commits with every CREATE and ALTER, so setup cannot be one transaction. Each step
 -- may be repeated; meta comes first with version 0, the version is written last.
@@ -14,18 +14,23 @@
 CREATE TABLE IF NOT EXISTS {meta} (
   name VARCHAR(64) NOT NULL PRIMARY KEY,
   value BIGINT NOT NULL
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 /*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */;
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
 -- name: meta_rows
 INSERT IGNORE INTO {meta} (name, value) VALUES ('schema_version', 0), ('partition_count', {=partition_count});
 
+-- name: collation
+/*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */
+
+-- name: partition_of
+-- The lane (priority 0, above, below) and the hash of the key; a message without a key is spread by its id.
+(CASE WHEN {priority} > 0 THEN 1 WHEN {priority} < 0 THEN 2 ELSE 0 END) * {=partition_count} + CRC32(COALESCE({ordering_key}, {id})) MOD {=partition_count}
+
 -- name: outbox
--- The server numbers rows itself, without a cache, and never twice. ordering_key is computed for
--- every writer, and so is partition_no, the row's lane: a message without a key is spread by its
--- id. They are stored: both servers had bugs with indexes on virtual columns. The column behind
--- locked_until repeats the key of rows in trouble, and is NULL for all others, so that an index
--- finds them and publishing a message does not touch it.
--- The default of id is a UUID version 7. published_at of a dead row is when it died.
+-- Rows are inserted by the application and never change. The server numbers them itself, without a cache,
+-- and never twice. ordering_key and partition_no are computed for every writer. They are stored: both
+-- servers had bugs with indexes on virtual columns.
+-- The default of id is a UUID version 7.
 -- MariaDB's JSON_VALID refuses documents nested deeper than 32 levels, MySQL's than 100.
 CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -49,37 +54,12 @@ CREATE TABLE IF NOT EXISTS {outbox} (
   {target} VARCHAR(255) NOT NULL DEFAULT 'default',
   {?occurred_at}{occurred_at} DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),{/}
   {created_at} DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
-  {status} SMALLINT NOT NULL DEFAULT 0 CHECK ({status} BETWEEN -2 AND 3),
-  {attempts} INT NOT NULL DEFAULT 0,
   {available_at} DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
-  {published_at} DATETIME(6),
-  {last_error} VARCHAR(1024),
-  {claim_token} VARBINARY(16),
-  {locked_by} VARCHAR(255),
-  {locked_until} DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
   {ordering_key} VARCHAR(511) GENERATED ALWAYS AS (COALESCE({partition_key|NULL}, CONCAT({aggregate_type}, ':', {aggregate_id}))) STORED,
-  {name:held_key} VARCHAR(511) GENERATED ALWAYS AS (CASE WHEN {status} IN (2, 3, -2) THEN {ordering_key} END) STORED,
-  {partition_no} SMALLINT GENERATED ALWAYS AS (CRC32(COALESCE({ordering_key}, {id})) MOD {=partition_count}) STORED,
-  UNIQUE KEY {name:uniq_id} ({id}, {target}),
-  {?sequence_number}UNIQUE KEY {name:uniq_aggregate_sequence} ({target}, {aggregate_type}, {aggregate_id}, {sequence_number}),{/}
-  KEY {name:ready} ({target}, {status}, {partition_no}, {priority} DESC, {seq}, {available_at}, {locked_until}, {claim_token}),
-  KEY {name:keys} ({target}, {name:held_key}),
-  KEY {name:finished} ({target}, {status}, {published_at})
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 /*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */;
-
--- name: add_ready
--- The waiting rows of a lane stand together, in the order of sending; finished ones are elsewhere
--- in it. With the last three columns the index alone tells who is due and not claimed.
--- MariaDB before 10.8 reads DESC and ignores it: there a fetch sorts the lane's waiting rows.
-ALTER TABLE {outbox} ADD KEY {name:ready} ({target}, {status}, {partition_no}, {priority} DESC, {seq}, {available_at}, {locked_until}, {claim_token});
-
--- name: add_keys
--- Who holds a key, and who waits behind.
-ALTER TABLE {outbox} ADD KEY {name:keys} ({target}, {name:held_key});
-
--- name: add_finished
--- By age, for cleaning up.
-ALTER TABLE {outbox} ADD KEY {name:finished} ({target}, {status}, {published_at});
+  {partition_no} SMALLINT GENERATED ALWAYS AS ({>partition_of}) STORED,
+  UNIQUE KEY {name:uniq_id} ({id}, {target})
+  {?sequence_number}, UNIQUE KEY {name:uniq_aggregate_sequence} ({target}, {aggregate_type}, {aggregate_id}, {sequence_number}){/}
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
 -- name: add_uniq_id
 ALTER TABLE {outbox} ADD UNIQUE KEY {name:uniq_id} ({id}, {target});
@@ -87,37 +67,99 @@ ALTER TABLE {outbox} ADD UNIQUE KEY {name:uniq_id} ({id}, {target});
 -- name: add_uniq_aggregate_sequence
 ALTER TABLE {outbox} {?sequence_number}ADD UNIQUE KEY {name:uniq_aggregate_sequence} ({target}, {aggregate_type}, {aggregate_id}, {sequence_number}){/};
 
+-- name: readers_table
+-- A reader's name has 250 characters: with them the longest index entry of {exceptions} still fits.
+CREATE TABLE IF NOT EXISTS {readers} (
+  name VARCHAR(250) NOT NULL PRIMARY KEY,
+  target VARCHAR(255) NOT NULL,
+  filter VARCHAR(1024) NOT NULL DEFAULT '',
+  temporary TINYINT NOT NULL DEFAULT 0,
+  created_at DATETIME(6) NOT NULL
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
+-- name: batches_table
+-- The journal: inserted, pruned, never updated. Its primary key is the fence. seen is the gap list,
+-- "7,12-15": numbers up to pos that were not there when the reader passed; NULL is none.
+CREATE TABLE IF NOT EXISTS {batches} (
+  reader VARCHAR(250) NOT NULL,
+  partition_no SMALLINT NOT NULL,
+  batch BIGINT NOT NULL,
+  epoch BIGINT NOT NULL,
+  owner VARBINARY(16) NOT NULL,
+  at DATETIME(6) NOT NULL,
+  pos BIGINT NOT NULL,
+  published INT NOT NULL DEFAULT 0,
+  failed INT NOT NULL DEFAULT 0,
+  seen MEDIUMTEXT CHARACTER SET ascii,
+  PRIMARY KEY (reader, partition_no, batch)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
+-- name: exceptions_table
+CREATE TABLE IF NOT EXISTS {exceptions} (
+  reader VARCHAR(250) NOT NULL,
+  partition_no SMALLINT NOT NULL,
+  seq BIGINT NOT NULL,
+  state TINYINT NOT NULL,
+  attempts INT NOT NULL,
+  due DATETIME(6),
+  queue VARCHAR(511),
+  last_error VARCHAR(1024),
+  since DATETIME(6) NOT NULL,
+  PRIMARY KEY (reader, partition_no, seq),
+  KEY {name:due} (reader, partition_no, due),
+  KEY {name:queue} (reader, partition_no, queue, seq)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
 -- name: workers_table
+-- session: whether the worker's connection holds the session lock of its id.
 CREATE TABLE IF NOT EXISTS {workers} (
   id VARBINARY(16) NOT NULL PRIMARY KEY,
-  target VARCHAR(255) NOT NULL,
+  reader VARCHAR(250) NOT NULL,
   hostname VARCHAR(255) NOT NULL,
   pid INT NOT NULL,
   started_at DATETIME(6) NOT NULL,
   heartbeat_until DATETIME(6) NOT NULL,
   published BIGINT NOT NULL DEFAULT 0,
-  failed BIGINT NOT NULL DEFAULT 0
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 /*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */;
+  failed BIGINT NOT NULL DEFAULT 0,
+  session TINYINT NOT NULL DEFAULT 0
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
--- name: partitions_table
-CREATE TABLE IF NOT EXISTS {partitions} (
-  target VARCHAR(255) NOT NULL,
+-- name: leases_table
+CREATE TABLE IF NOT EXISTS {leases} (
+  reader VARCHAR(250) NOT NULL,
   partition_no SMALLINT NOT NULL,
   lease_owner VARBINARY(16),
   lease_until DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
   lease_epoch BIGINT NOT NULL DEFAULT 0,
   updated_at DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
-  PRIMARY KEY (target, partition_no)
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 /*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */;
+  PRIMARY KEY (reader, partition_no)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
 -- name: throughput_table
+-- A row of each worker: no two update the same.
 CREATE TABLE IF NOT EXISTS {throughput} (
   minute DATETIME(6) NOT NULL,
-  target VARCHAR(255) NOT NULL,
+  reader VARCHAR(250) NOT NULL,
+  worker VARBINARY(16) NOT NULL,
   published BIGINT NOT NULL DEFAULT 0,
   failed BIGINT NOT NULL DEFAULT 0,
-  PRIMARY KEY (minute, target)
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 /*!80017 COLLATE=utf8mb4_0900_bin */ /*M! COLLATE=utf8mb4_nopad_bin */;
+  PRIMARY KEY (minute, reader, worker)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
+-- name: messages_view
+-- What every reader has of every message, for people and their tools.
+CREATE OR REPLACE VIEW {fn:messages} AS
+SELECT r.name AS reader, m.{seq} AS seq, m.{id} AS id, m.{aggregate_type} AS aggregate_type, m.{aggregate_id} AS aggregate_id,
+       m.{event_type} AS event_type, m.{payload} AS payload, {?headers}m.{headers}{/}{!headers}NULL{/} AS headers,
+       m.{ordering_key} AS ordering_key, m.{partition_no} AS partition_no, m.{priority} AS priority, m.{target} AS target,
+       m.{created_at} AS created_at, m.{available_at} AS available_at,
+       ELT(1 + {>view_of}, 'pending', 'delayed', 'failed', 'parked', 'dead', 'discarded', 'published') AS state,
+       COALESCE(e.attempts, 0) AS attempts, e.due AS due,
+       CASE WHEN {>view_of} = {=view_published} THEN {>published_at} END AS published_at, e.last_error AS last_error
+  FROM {readers} AS r
+  JOIN {outbox} AS m ON m.{target} = r.target
+  {>exception_of_row}
+  {>progress_of_row};
 
 -- name: procedure
 -- For every language: CALL outbox_push('order', '1042', 'OrderPlaced', '{{"total": 9950}', NULL, NULL)
@@ -137,7 +179,7 @@ UPDATE {meta} SET value = {=schema_version} WHERE name = 'schema_version';
 
 -- name: repartition
 -- Which partition a row is in, for every writer; rewrites the table.
-ALTER TABLE {outbox} MODIFY COLUMN {partition_no} SMALLINT GENERATED ALWAYS AS (CRC32(COALESCE({ordering_key}, {id})) MOD {=partition_count}) STORED;
+ALTER TABLE {outbox} MODIFY COLUMN {partition_no} SMALLINT GENERATED ALWAYS AS ({>partition_of}) STORED;
 
 -- name: table_info
 SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES
@@ -166,26 +208,3 @@ SELECT value FROM {meta} WHERE name = :name FOR UPDATE
 
 -- name: meta_set
 UPDATE {meta} SET value = :value WHERE name = :name
-
--- name: lock_leases
--- All of them, for as long as a resize takes.
-SELECT partition_no FROM {partitions} ORDER BY target, partition_no FOR UPDATE
-
--- name: any_lease
-SELECT EXISTS (SELECT 1 FROM {partitions} WHERE lease_owner IS NOT NULL AND lease_until > UTC_TIMESTAMP(6))
-
--- name: free_leases
-UPDATE {partitions} SET lease_owner = NULL, lease_until = '1970-01-01 00:00:00',
-       lease_epoch = lease_epoch + 1, updated_at = UTC_TIMESTAMP(6)
-
--- name: moved
--- After a resize: what held a row by partition may stand in another one now. A plain read: the
--- scan of an UPDATE would wait for every producer whose transaction is open.
-SELECT m.{seq} FROM {outbox} AS m
- WHERE m.{status} = 3 AND NOT EXISTS (
-       SELECT 1 FROM {outbox} AS h
-        WHERE h.{target} = m.{target} AND h.{name:held_key} = m.{name:held_key} AND h.{status} IN (2, -2))
- ORDER BY m.{seq}
-
--- name: rows_unpark
-UPDATE {outbox} FORCE INDEX (PRIMARY) SET {status} = 0 WHERE {seq} IN (:seqs*) AND {status} = 3

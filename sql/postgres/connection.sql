@@ -14,7 +14,8 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE
 -- Whatever the server, the database or the role sets. $1 search_path, $2 statement_timeout,
 -- $3 lock_timeout, $4 synchronous_commit, $5 idle_in_transaction_session_timeout,
 -- $6 plan_cache_mode, $7 whether they end with the transaction. row_security off: a policy that hides
--- rows is an error. The last is for statements that are sent without a BEGIN: all see the same.
+-- rows is an error. Without sorts (where an order can be had otherwise) rows are read by the index that has it. The last two are for statements that are sent without a BEGIN: all
+-- see the same, and may write.
 SELECT set_config('search_path', $1, "#t"), set_config('statement_timeout', $2, "#t"),
        set_config('lock_timeout', $3, "#t"), set_config('synchronous_commit', $4, "#t"),
        set_config('idle_in_transaction_session_timeout', $5, "#t"),
@@ -22,8 +23,9 @@ SELECT set_config('search_path', $1, "#t"), set_config('statement_timeout', $2, 
        set_config('standard_conforming_strings', 'on', "#t"), set_config('transform_null_equals', 'off', "#t"),
        set_config('row_security', 'off', "#t"), set_config('jit', 'off', "#t"),
        set_config('enable_seqscan', 'off', "#t"), set_config('enable_indexscan', 'on', "#t"),
-       set_config('enable_bitmapscan', 'off', "#t"), set_config('plan_cache_mode', $6, "#t"),
-       set_config('default_transaction_isolation', 'repeatable read', "#t")
+       set_config('enable_bitmapscan', 'off', "#t"), set_config('enable_sort', 'off', "#t"),
+       set_config('enable_hashjoin', 'off', "#t"), set_config('enable_mergejoin', 'off', "#t"), set_config('max_parallel_workers_per_gather', '0', "#t"), set_config('plan_cache_mode', $6, "#t"),
+       set_config('default_transaction_isolation', 'repeatable read', "#t"), set_config('default_transaction_read_only', 'off', "#t")
   FROM (SELECT $7::bigint = 1) AS x ("#t")
 
 -- name: commit

@@ -2,10 +2,9 @@
 -- again after each upgrade, and grants the roles to users: GRANT outbox_producer TO shop.
 
 -- name: grants
--- A producer writes the columns of a message: it reads nothing but the version,
--- and cannot say that a row is published.
--- The identity column needs no right on its sequence. The relay changes rows, and no table; it looks at
--- the sequence to know where its reading may begin, and reads more where it may not look.
+-- A producer writes the columns of a message: it reads nothing but the version, and cannot choose a transaction or a
+-- number. The identity column needs no right on its sequence. The relay reads the log and removes what is old; it changes
+-- no row of it. It asks the sequence how long the log is, and reads more where it may not.
 BEGIN;
 DO $grants$
 BEGIN
@@ -34,7 +33,9 @@ GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
   {?causation_id}, {causation_id}{/}
   {?partition_key}, {partition_key}{/}
   {?occurred_at}, {occurred_at}{/}) ON {outbox} TO {name:producer};
-GRANT SELECT, UPDATE, DELETE ON {outbox} TO {name:relay};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {workers}, {partitions}, {throughput} TO {name:relay};
+GRANT SELECT, DELETE ON {outbox} TO {name:relay};
+GRANT SELECT, INSERT, DELETE ON {readers}, {batches} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {exceptions}, {leases}, {workers}, {throughput} TO {name:relay};
+GRANT SELECT ON {fn:messages} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay}, {name:producer};
 COMMIT;

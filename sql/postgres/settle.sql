@@ -1,108 +1,111 @@
--- Recording outcomes.
+-- Recording progress, and what changes with it.
 
--- name: fence
--- Locks those of the leases ($3 partitions, $4 epochs) of $1 that are still $2's: a takeover must
--- change the row, so it waits for us or has changed it. Statements behind this one see what it
--- locked.
-SELECT partition_no::bigint FROM {partitions}
- WHERE target = $1 AND lease_owner = $2::uuid
-   AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))
- ORDER BY partition_no FOR SHARE
+-- name: journal
+-- $1 reader, $2 owner, $3 partitions, $4 batches, $5 epochs, $6 positions, $7 published, $8 failed, $9 which of $12 (snapshots) was seen,
+-- $10 late positions, $11 which of $12 was seen late (0: none). The fence: only the number after the newest is inserted. Not by the
+-- primary key alone: rows below the newest are pruned, and could be inserted again.
+INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos, published, failed, seen, late_pos, late_seen)
+SELECT $1, u.p::smallint, u.b, u.e, $2::uuid, clock_timestamp(), u.pos, u.n, u.f, ($12::pg_snapshot[])[u.s], u.lp, ($12::pg_snapshot[])[u.ls]
+  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
+    AS u (p, b, e, pos, n, f, s, lp, ls)
+ WHERE (SELECT b.batch FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = u.p::smallint ORDER BY b.batch DESC LIMIT 1) = u.b - 1
+    ON CONFLICT DO NOTHING
+RETURNING partition_no
 
--- name: publish
--- Rows that nothing happened to since they were fetched ($1 seq, ascending as the pages are that
--- they stand on, $2 id), behind fence ($3 to $6 are its parameters). IS TRUE: rows are found by their
--- number, whatever other index the statistics speak for. A row that does not apply, or a lease that
--- is not ours, divides by zero: that undoes the transaction, and the long way is taken.
-WITH "#hit" AS (
-  UPDATE {outbox} AS m SET {status} = 1, {published_at} = (SELECT clock_timestamp()), {last_error} = NULL
-    FROM unnest($1::bigint[], $2::uuid[]) AS g (s, i)
-   WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
-  RETURNING 1
+-- name: won
+-- Of $3 partitions, $4 batches, $5 epochs: is the journal row there $2's (that of an operator has no owner), and has nobody
+-- taken over since? A settle that is repeated after that must not bring back what the next owner has removed.
+((SELECT 1 FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = u.p::smallint AND b.batch = u.b
+    AND b.owner IS NOT DISTINCT FROM $2::uuid AND b.epoch = u.e LIMIT 1) IS NOT NULL
+ AND (SELECT b.epoch FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = u.p::smallint ORDER BY b.batch DESC LIMIT 1) = u.e)
+
+-- name: due_of
+-- $9: 0 never, 1 in $10 us, 2 at $10 us since 1970.
+CASE u.due_how WHEN 1 THEN (SELECT clock_timestamp()) + u.due * interval '1 microsecond'
+  WHEN 2 THEN timestamptz 'epoch' + u.due * interval '1 microsecond' END
+
+-- name: except_add
+-- $1 to $5 as won has them; $6 seq, $7 state, $8 attempts, $9 and $10 due, $11 queue, $12 error. One that is there was made by an operator, or
+-- by this settle before its answer was lost.
+INSERT INTO {exceptions} (reader, partition_no, seq, state, attempts, due, queue, last_error, since)
+SELECT $1, u.p::smallint, u.seq, u.state::smallint, u.attempts::int, {>due_of}, u.queue, u.error, clock_timestamp()
+  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[])
+    AS u (p, b, e, seq, state, attempts, due_how, due, queue, error)
+ WHERE {>won}
+    ON CONFLICT DO NOTHING
+
+-- name: except_set
+-- As except_add; $13 attempts as they were; $14: 1 whatever its state (an operator), else only one that is still to be sent.
+UPDATE {exceptions} AS x
+   SET state = u.state::smallint, attempts = u.attempts::int, due = {>due_of}, queue = u.queue, last_error = coalesce(u.error, x.last_error),
+       since = CASE WHEN x.state = u.state::smallint THEN x.since ELSE clock_timestamp() END
+  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[])
+    AS u (p, b, e, seq, state, attempts, due_how, due, queue, error, was)
+ WHERE x.reader = $1 AND x.partition_no = u.p::smallint AND x.seq = u.seq AND x.attempts = u.was
+   AND ($14::bigint = 1 OR x.state IN ({=waiting}, {=failed}, {=delayed})) AND {>won}
+
+-- name: except_remove
+-- $6 seq.
+DELETE FROM {exceptions} AS x USING unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS u (p, b, e, seq)
+ WHERE x.reader = $1 AND x.partition_no = u.p::smallint AND x.seq = u.seq AND {>won}
+
+-- name: promote
+-- $6 queues: the head of each becomes due if it waits without a time. The head is a value that the row is found by: joined, it
+-- could become a filter over all rows of the partition.
+UPDATE {exceptions} AS x SET due = clock_timestamp()
+  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) AS u (p, b, e, queue)
+ WHERE x.reader = $1 AND x.partition_no = u.p::smallint
+   AND x.seq = (SELECT h.seq FROM {exceptions} AS h
+      WHERE h.reader = $1 AND h.partition_no = u.p::smallint AND h.queue = u.queue COLLATE "C" ORDER BY h.queue, h.seq LIMIT 1)
+   AND x.state = {=waiting} AND x.due IS NULL AND {>won}
+
+-- name: promote_all
+-- After a resize: the queues of every reader.
+UPDATE {exceptions} AS x SET due = clock_timestamp()
+ WHERE x.queue IS NOT NULL AND x.state = {=waiting} AND x.due IS NULL
+   AND (SELECT 1 FROM {exceptions} AS l WHERE l.reader = x.reader AND l.partition_no = x.partition_no AND l.queue = x.queue AND l.seq < x.seq LIMIT 1) IS NULL
+
+-- name: journal_state
+-- Why a row was not inserted: is the one of that number ours ($2), and which is the newest?
+SELECT u.p, ({>won})::int, n.batch, n.epoch
+  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS u (p, b, e)
+  LEFT JOIN LATERAL (SELECT n.batch, n.epoch FROM {batches} AS n WHERE n.reader = $1 AND n.partition_no = u.p::smallint ORDER BY n.batch DESC LIMIT 1) AS n ON true
+
+-- name: operator_row
+-- The next row of each of the partitions $2, with the progress and the epoch of the newest, and no owner.
+WITH "#made" AS (
+  INSERT INTO {batches} (reader, partition_no, batch, epoch, at, pos, seen, late_pos, late_seen)
+  SELECT $1, n.partition_no, n.batch + 1, n.epoch, clock_timestamp(), n.pos, n.seen, n.late_pos, n.late_seen
+    FROM unnest($2::bigint[]) AS u (p)
+   CROSS JOIN LATERAL (SELECT * FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = u.p::smallint ORDER BY b.batch DESC LIMIT 1) AS n
+   ORDER BY n.partition_no
+      ON CONFLICT DO NOTHING
+  RETURNING partition_no, batch, epoch
 )
-SELECT 1 / (count(*) = cardinality($1::bigint[]) AND cardinality($5::bigint[]) = (
-         SELECT count(*) FROM {partitions}
-          WHERE target = $3 AND lease_owner = $4::uuid
-            AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($5::bigint[], $6::bigint[]))))::int
-  FROM "#hit"
+SELECT partition_no, batch, epoch FROM "#made" ORDER BY partition_no
 
--- name: publish_delete
-WITH "#hit" AS (
-  DELETE FROM {outbox} AS m USING unnest($1::bigint[], $2::uuid[]) AS g (s, i)
-   WHERE m.{seq} = g.s AND (m.{id} = g.i{?+string_id}::text{/}) IS TRUE AND (m.{status} = 0) IS TRUE AND m.{locked_until} = 'epoch'
-  RETURNING 1
+-- name: take_over
+-- $1 reader, $2 owner, $3 partitions, $4 epochs. The newest row of each partition, and the number of the row after it if it was inserted:
+-- not if a higher epoch is there, nor if the newest is ours already.
+WITH "#newest" AS MATERIALIZED (
+  SELECT u.p, u.e, n.* FROM unnest($3::bigint[], $4::bigint[]) AS u (p, e)
+    LEFT JOIN LATERAL (SELECT * FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = u.p::smallint ORDER BY b.batch DESC LIMIT 1) AS n ON true
+), "#made" AS (
+  INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos, seen, late_pos, late_seen)
+  SELECT $1, n.partition_no, n.batch + 1, n.e, $2::uuid, clock_timestamp(), n.pos, n.seen, n.late_pos, n.late_seen
+    FROM "#newest" AS n WHERE n.epoch <= n.e AND NOT (n.epoch = n.e AND n.owner IS NOT DISTINCT FROM $2::uuid)
+   ORDER BY n.partition_no
+      ON CONFLICT DO NOTHING
+  RETURNING partition_no, batch
 )
-SELECT 1 / (count(*) = cardinality($1::bigint[]) AND cardinality($5::bigint[]) = (
-         SELECT count(*) FROM {partitions}
-          WHERE target = $3 AND lease_owner = $4::uuid
-            AND (partition_no, lease_epoch) IN (SELECT * FROM unnest($5::bigint[], $6::bigint[]))))::int
-  FROM "#hit"
+SELECT n.p, n.epoch, (n.epoch = n.e AND n.owner IS NOT DISTINCT FROM $2::uuid)::int, n.batch, made.batch, n.pos, n.seen::text, n.late_pos, n.late_seen::text,
+       (pg_snapshot_xmax(n.seen) > pg_snapshot_xmax(pg_current_snapshot()))::int
+  FROM "#newest" AS n LEFT JOIN "#made" AS made ON made.partition_no = n.p
 
--- name: rows_state
--- Locked, so that what is decided by it stays true.
-SELECT {seq}, {status}, {attempts}, {partition_no}, {ordering_key}, {target}, {claim_token}, {id}
-  FROM {outbox} WHERE {seq} = ANY ($1::bigint[]) ORDER BY {seq} FOR UPDATE
+-- name: same_cluster
+-- Is it the cluster whose transaction ids the journal holds?
+SELECT (SELECT value FROM {meta} WHERE name = 'system_identifier'), system_identifier FROM pg_control_system()
 
--- name: rows_published
-UPDATE {outbox} SET {status} = 1, {published_at} = (SELECT clock_timestamp()), {last_error} = NULL,
-       {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 'epoch'
- WHERE {seq} = ANY ($1::bigint[])
-
--- name: rows_delete
-DELETE FROM {outbox} WHERE {seq} = ANY ($1::bigint[])
-
--- name: rows_failed
--- $1 seq, $2 status, $3 due in us, $4 error. A dead row keeps when it was due.
-UPDATE {outbox} AS m SET {status} = u.status::smallint, {attempts} = m.{attempts} + 1,
-       {available_at} = CASE WHEN u.status = 2 THEN (SELECT clock_timestamp()) + u.due * interval '1 microsecond' ELSE m.{available_at} END,
-       {published_at} = CASE WHEN u.status < 0 THEN (SELECT clock_timestamp()) END,
-       {last_error} = u.error, {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 'epoch'
-  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS u (seq, status, due, error)
- WHERE m.{seq} = u.seq
-
--- name: rows_unclaim
-UPDATE {outbox} SET {claim_token} = NULL, {locked_by} = NULL, {locked_until} = 'epoch' WHERE {seq} = ANY ($1::bigint[])
-
--- name: park_keys
--- Every pending row of the partitions $2 whose key something holds.
-UPDATE {outbox} AS m SET {status} = 3
- WHERE m.{target} = $1 AND m.{partition_no} = ANY ($2::bigint[]::smallint[]) AND m.{status} = 0
-   AND EXISTS (
-       SELECT 1 FROM {outbox} AS h
-        WHERE h.{target} = $1 AND h.{partition_no} = m.{partition_no} AND h.{ordering_key} = m.{ordering_key}
-          AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1))
-
--- name: park_partitions
-UPDATE {outbox} AS m SET {status} = 3
- WHERE m.{target} = $1 AND m.{partition_no} = ANY ($2::bigint[]::smallint[]) AND m.{status} = 0
-   AND EXISTS (
-       SELECT 1 FROM {outbox} AS h
-        WHERE h.{target} = $1 AND h.{partition_no} = m.{partition_no}
-          AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1))
-
--- name: release_keys
--- $1 targets, $2 partitions, $3 keys that rows stopped holding.
-UPDATE {outbox} AS m SET {status} = 0
-  FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS u (target, part, key)) AS u
- WHERE m.{target} = u.target AND m.{partition_no} = u.part::smallint AND m.{ordering_key} = u.key
-   AND m.{status} = 3 AND m.{status} NOT IN (0, 1)
-   AND NOT EXISTS (
-       SELECT 1 FROM {outbox} AS h
-        WHERE h.{target} = u.target AND h.{partition_no} = u.part::smallint AND h.{ordering_key} = u.key
-          AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1))
-
--- name: release_partitions
-UPDATE {outbox} AS m SET {status} = 0
-  FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[]) AS u (target, part)) AS u
- WHERE m.{target} = u.target AND m.{partition_no} = u.part::smallint
-   AND m.{status} = 3 AND m.{status} NOT IN (0, 1)
-   AND NOT EXISTS (
-       SELECT 1 FROM {outbox} AS h
-        WHERE h.{target} = u.target AND h.{partition_no} = u.part::smallint
-          AND h.{status} IN (2, -2) AND h.{status} NOT IN (0, 1))
-
--- name: count_minute
-INSERT INTO {throughput} AS t (minute, target, slot, published, failed)
-VALUES (date_trunc('minute', clock_timestamp(), 'UTC'), $1, pg_backend_pid() % 64, $2::bigint, $3::bigint)
-    ON CONFLICT (minute, target, slot) DO UPDATE
-   SET published = t.published + excluded.published, failed = t.failed + excluded.failed
+-- name: any_ahead
+-- A journal that is younger than the cluster.
+SELECT count(*) FROM {batches} WHERE pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())

@@ -18,7 +18,7 @@ CREATE TRIGGER {name:copy} AFTER INSERT ON {source} FOR EACH ROW BEGIN
     {?source:headers}, NEW.{source:headers}{/}
     {?source:occurred_at}, coalesce(CASE typeof(NEW.{source:occurred_at}) WHEN 'integer' THEN NEW.{source:occurred_at} * 1000
       ELSE CAST(round((julianday(NEW.{source:occurred_at}) - 2440587.5) * 86400000) AS INTEGER) * 1000 END,
-      CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000){/}
+      {>now}){/}
     {?source:partition_key}, NEW.{source:partition_key}{/}
     {?source:correlation_id}, NEW.{source:correlation_id}{/}
     {?source:causation_id}, NEW.{source:causation_id}{/}

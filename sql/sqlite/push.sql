@@ -20,7 +20,7 @@ INSERT OR ABORT INTO {outbox} ({id}, {aggregate_type}, {aggregate_id}, {event_ty
 
 -- name: push_row
 -- The expression is the default of occurred_at, for messages that do not set it beside others that do.
-(?,?,?,?,?,?,?{?revision},?{/}{?sequence_number},?{/}{?headers},?{/}{?snapshot},?{/}{?correlation_id},?{/}{?causation_id},?{/}{?partition_key},?{/}{?occurred_at},coalesce(?,CAST(round((julianday('now')-2440587.5)*86400000) AS INTEGER)*1000){/}{?available_at},?{/})
+(?,?,?,?,?,?,?{?revision},?{/}{?sequence_number},?{/}{?headers},?{/}{?snapshot},?{/}{?correlation_id},?{/}{?causation_id},?{/}{?partition_key},?{/}{?occurred_at},coalesce(?,{>now}){/}{?available_at},?{/})
 
 -- name: push_find_id
 -- Columns are written with their table: a quoted name alone that is no column would be taken
@@ -34,3 +34,9 @@ WHERE o.{target} = ?1 AND o.{aggregate_type} = ?2 AND o.{aggregate_id} = ?3 AND 
 -- name: push_columns
 -- ?1 the table, ?2 the database it is in, or NULL.
 SELECT name, type FROM pragma_table_xinfo(?1, ?2)
+
+-- name: stamp
+-- A row that was just pushed, by a clock that is not SQLite's.
+UPDATE {outbox} SET {created_at} = :now, {available_at} = :due_at
+       {?occurred_at}, {occurred_at} = :occurred_at{/}
+ WHERE {id} = :id AND {target} = :target;

@@ -10,8 +10,9 @@
 /* PostgreSQL cuts longer names silently, so nobody gets them. */
 enum { OB_IDENT_MAX = 63, OB_IDENT_SIZE = OB_IDENT_MAX + 1 };
 
-/* column, may be switched off */
+/* column of the log, may be switched off; txid is PostgreSQL's alone */
 #define OB_COLUMN_MAP(X) \
+	X(txid, false) \
 	X(seq, false) \
 	X(id, false) \
 	X(aggregate_type, false) \
@@ -31,14 +32,7 @@ enum { OB_IDENT_MAX = 63, OB_IDENT_SIZE = OB_IDENT_MAX + 1 };
 	X(target, false) \
 	X(occurred_at, true) \
 	X(created_at, false) \
-	X(status, false) \
-	X(attempts, false) \
-	X(available_at, false) \
-	X(published_at, false) \
-	X(last_error, false) \
-	X(claim_token, false) \
-	X(locked_by, false) \
-	X(locked_until, false)
+	X(available_at, false)
 
 enum ob_column {
 #define X(name, optional) OB_COL_##name,
@@ -49,8 +43,11 @@ enum ob_column {
 
 #define OB_TABLE_MAP(X) \
 	X(outbox) \
+	X(readers) \
+	X(batches) \
+	X(exceptions) \
+	X(leases) \
 	X(workers) \
-	X(partitions) \
 	X(throughput) \
 	X(meta)
 
@@ -99,7 +96,7 @@ struct ob_layout {
 void ob_layout_default(struct ob_layout *layout);
 /*
  * Rename the outbox table, "name" or "schema.name"; the companions follow as
- * name_workers, name_partitions, ... A bad name is OUTBOX_ECONFIG.
+ * name_readers, name_batches, ... A bad name is OUTBOX_ECONFIG.
  */
 int ob_layout_set_table(struct ob_layout *layout, const char *name, struct ob_err *err);
 /* Rename one column; `name` NULL switches an optional one off. */

@@ -4,30 +4,9 @@
 
 #include <stdlib.h>
 
-enum ob_view ob_message_view(const struct ob_message *message, int64_t now_us)
-{
-	switch (message->state) {
-	case OB_STATE_PUBLISHED:
-		return OB_VIEW_PUBLISHED;
-	case OB_STATE_PARKED:
-		return OB_VIEW_PARKED;
-	case OB_STATE_DEAD:
-	case OB_STATE_DEAD_HOLD:
-		return OB_VIEW_DEAD;
-	case OB_STATE_PENDING:
-	case OB_STATE_FAILED:
-		break;
-	}
-	if (message->locked_until_us > now_us)
-		return OB_VIEW_PROCESSING;
-	if (message->state == OB_STATE_FAILED)
-		return OB_VIEW_FAILED;
-	return message->available_at_us > now_us ? OB_VIEW_DELAYED : OB_VIEW_PENDING;
-}
-
 static const char *const view_names[] = {
 #define X(name, text) [OB_VIEW_##name] = (text),
-	OB_STATE_MAP(X)
+	OB_VIEW_MAP(X)
 #undef X
 };
 
@@ -81,7 +60,7 @@ bool ob_batch_own(struct ob_batch *batch, struct ob_message *message)
 		&message->payload,        &message->headers,      &message->correlation_id,
 		&message->causation_id,   &message->key,          &message->target,
 		&message->partition_key,  &message->snapshot,     &message->last_error,
-		&message->locked_by,
+		&message->queue,
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

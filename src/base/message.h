@@ -6,33 +6,20 @@
 #include "base/arena.h"
 #include "base/uuid.h"
 
-/* What stands in the status column. Readers also see "processing": see ob_message.locked_until_us.
+/* The states of a message for one reader, as people see and type them; one bit each, for filters.
  */
-enum ob_state {
-	OB_STATE_PENDING = 0,
-	OB_STATE_PUBLISHED = 1,
-	OB_STATE_FAILED = 2,     /* a retry is due at available_at; holds its key */
-	OB_STATE_PARKED = 3,     /* behind a row that holds the key */
-	OB_STATE_DEAD = -1,      /* given up, the key goes on */
-	OB_STATE_DEAD_HOLD = -2, /* given up, the key waits for an operator; shown as dead */
-};
-
-/*
- * The states as people see and type them; one bit each, for filters.
- * "delayed" is pending but not yet due; "processing" is claimed by a row claim.
- */
-#define OB_STATE_MAP(X) \
+#define OB_VIEW_MAP(X) \
 	X(PENDING, "pending") \
 	X(DELAYED, "delayed") \
-	X(PROCESSING, "processing") \
 	X(FAILED, "failed") \
 	X(PARKED, "parked") \
 	X(DEAD, "dead") \
+	X(DISCARDED, "discarded") \
 	X(PUBLISHED, "published")
 
 enum ob_view {
 #define X(name, text) OB_VIEW_##name,
-	OB_STATE_MAP(X)
+	OB_VIEW_MAP(X)
 #undef X
 		OB_VIEW_COUNT
 };
@@ -60,15 +47,23 @@ struct ob_message {
 	int64_t occurred_at_us, created_at_us;
 	int32_t revision, priority;
 	uint32_t partition;
-	uint32_t attempts;
-	enum ob_state state;
+	int64_t available_at_us; /* 0: at once */
+	uint64_t txid;           /* PostgreSQL: of its transaction; 0: not known */
 
-	struct ob_str partition_key, snapshot, last_error, locked_by;
-	int64_t available_at_us, published_at_us, locked_until_us; /* 0: not set */
+	/* What the store says of it for the reader that asked. */
+	uint32_t attempts;
+	uint8_t state;       /* enum ob_state of its exception */
+	bool excepted;       /* it has a row in the exceptions */
+	struct ob_str queue; /* read: that row's; p NULL: none */
+	bool held;           /* read: its queue has an exception */
+	bool delayed;        /* read: available_at lies ahead of the database's now */
+
+	/* list only: */
+	struct ob_str partition_key, snapshot, last_error;
+	enum ob_view view;
+	int64_t due_us, since_us, published_at_us; /* 0: not set */
 };
 
-/* The state as readers see it, at `now_us` of the database's clock. */
-enum ob_view ob_message_view(const struct ob_message *message, int64_t now_us);
 /* "pending" ...; and back: the view, or -1. */
 const char *ob_view_name(enum ob_view view);
 int ob_view_parse(const char *name);

@@ -57,6 +57,25 @@ int ob_cli_no_command(const struct ob_cli *cli, const char *name)
 	return ob_cli_usage(cli, "no command '%s'; 'outbox help' lists them", name);
 }
 
+/* Only a person at a terminal can say yes; everything else is no. */
+int ob_cli_confirm(const struct ob_cli *cli, const char *what)
+{
+	struct ob_buf safe = OB_BUF_INIT(LINE_BYTES);
+	char answer[16] = "";
+
+	if (!isatty(STDIN_FILENO))
+		return ob_cli_usage(cli, "would %s: stdin is no terminal to ask on, so say --yes",
+				    what);
+	ob_utf8_sanitize(&safe, ob_str(what), LINE_CHARS);
+	(void)fprintf(stderr, "%s? [y/N] ", ob_buf_str(&safe));
+	ob_buf_done(&safe);
+	if (!fgets(answer, sizeof(answer), stdin))
+		(void)fputc('\n', stderr); /* the shell's prompt begins a line */
+	if (answer[0] != 'y' && answer[0] != 'Y')
+		return ob_cli_fail("nothing was changed");
+	return OB_EXIT_OK;
+}
+
 /* The faults are lines of ours, but they quote the file. */
 static void print_faults(struct ob_str faults)
 {

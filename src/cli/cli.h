@@ -28,6 +28,12 @@ int ob_cli_usage(const struct ob_cli *cli, const char *fmt, ...)
 /* "no command 'lst'; did you mean 'list'?"; returns OB_EXIT_USAGE. */
 int ob_cli_no_command(const struct ob_cli *cli, const char *name);
 
+/*
+ * Ask "`what`? [y/N]" on the terminal. OB_EXIT_OK is yes; everything else is printed: a no, or that
+ * there is no terminal to ask on and --yes must say it.
+ */
+int ob_cli_confirm(const struct ob_cli *cli, const char *what);
+
 /* A configuration and an open store that belong together. */
 struct ob_session {
 	struct ob_config *config;

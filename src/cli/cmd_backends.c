@@ -2,8 +2,8 @@
 /* outbox backends: which databases and brokers this binary can talk to. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/grid.h"
-#include "cli/jout.h"
+#include "cli/out/grid.h"
+#include "cli/out/jout.h"
 
 /* Stores and sinks have the same columns here. */
 struct row {

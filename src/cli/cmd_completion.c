@@ -103,28 +103,53 @@ static void bash_command(const struct ob_cmd *cmd)
 	(void)fputs("\t\t;;\n", stdout);
 }
 
+static int first_length(const struct ob_cmd *cmd)
+{
+	return (int)strcspn(cmd->name, " ");
+}
+
+static bool same_first_word(const struct ob_cmd *a, const struct ob_cmd *b)
+{
+	return first_length(a) == first_length(b) &&
+	       strncmp(a->name, b->name, (size_t)first_length(a)) == 0;
+}
+
+/* Is it the first command whose name begins with that word? */
+static bool opens_word(size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (same_first_word(ob_cmds[i], ob_cmds[index]))
+			return false;
+	}
+	return true;
+}
+
 /* The first words of all commands, each once. */
 static void print_first_words(void)
 {
 	for (size_t i = 0; ob_cmds[i]; i++) {
-		size_t n = strcspn(ob_cmds[i]->name, " ");
-		bool seen = false;
+		if (opens_word(i))
+			printf("%.*s ", first_length(ob_cmds[i]), ob_cmds[i]->name);
+	}
+}
 
-		for (size_t k = 0; k < i; k++)
-			seen |= strncmp(ob_cmds[k]->name, ob_cmds[i]->name, n) == 0 &&
-				strcspn(ob_cmds[k]->name, " ") == n;
-		if (!seen)
-			printf("%.*s ", (int)n, ob_cmds[i]->name);
+/* The second words of those that begin as this one does. */
+static void print_second_words(const struct ob_cmd *cmd)
+{
+	for (size_t i = 0; ob_cmds[i]; i++) {
+		if (same_first_word(ob_cmds[i], cmd))
+			printf(" %s", strchr(ob_cmds[i]->name, ' ') + 1);
 	}
 }
 
 static void bash_prefixes(void)
 {
 	for (size_t i = 0; ob_cmds[i]; i++) {
-		const char *space = strchr(ob_cmds[i]->name, ' ');
-		if (space)
-			printf("\t'%.*s') words+=' %s' ;;\n", (int)(space - ob_cmds[i]->name),
-			       ob_cmds[i]->name, space + 1);
+		if (!strchr(ob_cmds[i]->name, ' ') || !opens_word(i))
+			continue;
+		printf("\t'%.*s') words='", first_length(ob_cmds[i]), ob_cmds[i]->name);
+		print_second_words(ob_cmds[i]);
+		(void)fputs("' ;;\n", stdout);
 	}
 }
 
@@ -140,8 +165,8 @@ static void print_bash(void)
 	print_first_words();
 	(void)fputs("'\n\tlocal prefixes='", stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
-		if (strchr(ob_cmds[i]->name, ' '))
-			printf("%.*s ", (int)strcspn(ob_cmds[i]->name, " "), ob_cmds[i]->name);
+		if (strchr(ob_cmds[i]->name, ' ') && opens_word(i))
+			printf("%.*s ", first_length(ob_cmds[i]), ob_cmds[i]->name);
 	}
 	(void)fputs(
 		"'\n\tCOMPREPLY=()\n"
@@ -243,8 +268,9 @@ static void print_zsh(void)
 		"_outbox()\n{\n\tlocal -a commands\n\tlocal cmd\n\tcommands=(\n",
 		stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
-		printf("\t\t'");
-		printf("%.*s:", (int)strcspn(ob_cmds[i]->name, " "), ob_cmds[i]->name);
+		if (!opens_word(i))
+			continue;
+		printf("\t\t'%.*s:", first_length(ob_cmds[i]), ob_cmds[i]->name);
 		zsh_text(ob_cmds[i]->summary);
 		(void)fputs("'\n", stdout);
 	}
@@ -253,13 +279,17 @@ static void print_zsh(void)
 		"\t\treturn\n\tfi\n\tcmd=${words[2]}\n\tshift words\n\t((CURRENT--))\n",
 		stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
-		const char *space = strchr(ob_cmds[i]->name, ' ');
-		if (space)
-			printf("\tif [[ $cmd == %.*s ]]; then\n"
-			       "\t\tif ((CURRENT == 2)); then compadd %s; return; fi\n"
-			       "\t\tcmd=\"$cmd ${words[2]}\"\n\t\tshift words\n\t\t((CURRENT--))\n"
-			       "\tfi\n",
-			       (int)(space - ob_cmds[i]->name), ob_cmds[i]->name, space + 1);
+		if (!strchr(ob_cmds[i]->name, ' ') || !opens_word(i))
+			continue;
+		printf("\tif [[ $cmd == %.*s ]]; then\n"
+		       "\t\tif ((CURRENT == 2)); then compadd",
+		       first_length(ob_cmds[i]), ob_cmds[i]->name);
+		print_second_words(ob_cmds[i]);
+		(void)fputs(
+			"; return; fi\n"
+			"\t\tcmd=\"$cmd ${words[2]}\"\n\t\tshift words\n\t\t((CURRENT--))\n"
+			"\tfi\n",
+			stdout);
 	}
 	(void)fputs("\tcase $cmd in\n", stdout);
 	for (size_t i = 0; ob_cmds[i]; i++) {
@@ -330,10 +360,12 @@ static void print_fish(void)
 		const struct ob_cmd *cmd = ob_cmds[i];
 		const char *space = strchr(cmd->name, ' ');
 
-		printf("complete -c outbox -n __fish_use_subcommand -a %.*s -d ",
-		       (int)strcspn(cmd->name, " "), cmd->name);
-		print_quoted(cmd->summary);
-		(void)fputc('\n', stdout);
+		if (opens_word(i)) {
+			printf("complete -c outbox -n __fish_use_subcommand -a %.*s -d ",
+			       first_length(cmd), cmd->name);
+			print_quoted(cmd->summary);
+			(void)fputc('\n', stdout);
+		}
 		if (space)
 			printf("complete -c outbox -n '__fish_seen_subcommand_from %.*s' -a %s\n",
 			       (int)(space - cmd->name), cmd->name, space + 1);

@@ -2,7 +2,7 @@
 /* outbox config check: every fault of the configuration at once. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/jout.h"
+#include "cli/out/jout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* outbox setup: make or upgrade the tables, or print the SQL for whoever may. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/jout.h"
+#include "cli/out/jout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 enum { PARTITIONS_DEFAULT = 16 };
 
 struct setup_args {
-	bool print, grants;
+	bool print, grants, partitioned;
 	int64_t partitions;
 };
 
@@ -99,7 +99,8 @@ static int setup_run(struct ob_cli *cli, const void *opts)
 				    "of them");
 	r = print ? ob_session_load(&session, cli) : ob_session_connect(&session, cli);
 	if (!r) {
-		struct ob_setup setup = { .partition_count = partition_count(&session, args) };
+		struct ob_setup setup = { .partition_count = partition_count(&session, args),
+					  .partitioned = args->partitioned };
 		r = print ? print_sql(&session, &setup, args->grants)
 			  : do_setup(cli, &session, &setup);
 	}
@@ -131,6 +132,13 @@ static const struct ob_cmd_opt options[] = {
 		.help = "How many partitions a new outbox gets; left out: what the relay's "
 			"configuration says, else 16.",
 	},
+	{
+		.name = "partitioned",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct setup_args, partitioned),
+		.help = "Make a new log as a table partitioned by number, where the database has "
+			"that: retention then drops whole partitions instead of deleting rows.",
+	},
 	OB_CMD_OPT_END,
 };
 
@@ -139,6 +147,7 @@ static const char *const examples[] = {
 	"outbox setup --store sqlite:shop.db",
 	"outbox setup --print > migration.sql",
 	"outbox setup --grants > roles.sql",
+	"outbox setup --partitioned",
 	NULL,
 };
 

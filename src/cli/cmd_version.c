@@ -2,7 +2,7 @@
 /* outbox version: what this binary is made of. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/jout.h"
+#include "cli/out/jout.h"
 #include "config.h"
 
 #include <jansson.h>

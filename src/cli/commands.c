@@ -7,17 +7,15 @@
 #include <string.h>
 
 const struct ob_cmd *const ob_cmds[] = {
-	&ob_cmd_demo,         &ob_cmd_init,
-	&ob_cmd_config_check, &ob_cmd_setup,
-	&ob_cmd_push,         &ob_cmd_work,
-	&ob_cmd_list,         &ob_cmd_show,
-	&ob_cmd_status,       &ob_cmd_why,
-	&ob_cmd_retry,        &ob_cmd_skip,
-	&ob_cmd_discard,      &ob_cmd_priority,
-	&ob_cmd_cleanup,      &ob_cmd_partitions,
-	&ob_cmd_bench,        &ob_cmd_backends,
-	&ob_cmd_version,      &ob_cmd_completion,
-	&ob_cmd_help,         NULL,
+	&ob_cmd_demo,         &ob_cmd_init,         &ob_cmd_config_check,
+	&ob_cmd_setup,        &ob_cmd_push,         &ob_cmd_work,
+	&ob_cmd_list,         &ob_cmd_show,         &ob_cmd_status,
+	&ob_cmd_why,          &ob_cmd_retry,        &ob_cmd_skip,
+	&ob_cmd_discard,      &ob_cmd_replay,       &ob_cmd_readers_list,
+	&ob_cmd_readers_show, &ob_cmd_readers_seek, &ob_cmd_readers_remove,
+	&ob_cmd_cleanup,      &ob_cmd_partitions,   &ob_cmd_adopt,
+	&ob_cmd_bench,        &ob_cmd_backends,     &ob_cmd_version,
+	&ob_cmd_completion,   &ob_cmd_help,         NULL,
 };
 
 const char *const ob_cmd_group_titles[OB_GROUP_COUNT] = {

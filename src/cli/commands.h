@@ -5,6 +5,7 @@
 
 #include "cli/cmd.h"
 
+extern const struct ob_cmd ob_cmd_adopt;
 extern const struct ob_cmd ob_cmd_backends;
 extern const struct ob_cmd ob_cmd_bench;
 extern const struct ob_cmd ob_cmd_cleanup;
@@ -16,8 +17,12 @@ extern const struct ob_cmd ob_cmd_help;
 extern const struct ob_cmd ob_cmd_init;
 extern const struct ob_cmd ob_cmd_list;
 extern const struct ob_cmd ob_cmd_partitions;
-extern const struct ob_cmd ob_cmd_priority;
 extern const struct ob_cmd ob_cmd_push;
+extern const struct ob_cmd ob_cmd_readers_list;
+extern const struct ob_cmd ob_cmd_readers_remove;
+extern const struct ob_cmd ob_cmd_readers_seek;
+extern const struct ob_cmd ob_cmd_readers_show;
+extern const struct ob_cmd ob_cmd_replay;
 extern const struct ob_cmd ob_cmd_retry;
 extern const struct ob_cmd ob_cmd_setup;
 extern const struct ob_cmd ob_cmd_show;

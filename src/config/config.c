@@ -141,6 +141,9 @@ int ob_config_of_store(const char *url, struct ob_config **ret_config, struct ob
 		.name = "main",
 		.conf = { .url = copy, .layout = &config->layout },
 	};
+	r = ob_retention_default(&config->stores[0].retention, err);
+	if (r < 0)
+		return r;
 	config->store_count = 1;
 	*ret_config = OB_TAKE(config);
 	return 0;

@@ -9,9 +9,18 @@
 #include "sink/sink.h"
 #include "store/store.h"
 
+/* How long the log keeps what every reader has behind it; ages are OB_NEVER_MS: for ever. */
+struct ob_config_retention {
+	int64_t published_ms; /* 0: at once */
+	int64_t dead_ms;
+	int64_t every_ms; /* between two passes of a relay */
+	uint32_t batch;   /* rows removed in one transaction */
+};
+
 struct ob_config_store {
 	const char *name;
 	struct ob_store_conf conf; /* with the file's layout */
+	struct ob_config_retention retention;
 };
 
 struct ob_config_sink {
@@ -21,7 +30,6 @@ struct ob_config_sink {
 	size_t option_count;
 };
 
-enum ob_after_publish { OB_AFTER_KEEP, OB_AFTER_DELETE };
 enum ob_on_dead { OB_ON_DEAD_RELEASE, OB_ON_DEAD_HOLD };
 
 enum ob_envelope {
@@ -70,20 +78,25 @@ struct ob_config_failure {
 
 /* One entry of `relays:`; the option table in relay_opts.c names every member. */
 struct ob_config_relay {
-	const char *name; /* delivers rows whose target is its name */
+	const char *name; /* of its reader: progress and exceptions are kept under it */
 	const struct ob_config_store *store;
 	const struct ob_config_sink *sink;
+	const char *reads;   /* the target of its messages; several relays may read one */
+	enum ob_start start; /* of a reader that is new: BEGINNING, END or TIME */
+	int64_t start_at;    /* TIME: microseconds since 1970 */
+	const char **types;  /* patterns (base/glob.h) of event_type; none: any */
+	size_t type_count;
+	const char **aggregates; /* of aggregate_type */
+	size_t aggregate_count;
+	bool hold_delayed; /* a delayed message holds its key */
 	uint32_t workers;
 	int ordering; /* enum ob_ordering */
 	uint32_t batch_size;
 	int64_t batch_bytes;
 	int64_t idle_backoff_ms;
 	int64_t shutdown_timeout_ms;
-	int after_publish; /* enum ob_after_publish */
-	int on_dead;       /* enum ob_on_dead */
-	int64_t claim_ttl_ms;
+	int on_dead; /* enum ob_on_dead */
 	struct {
-		bool enabled;
 		uint32_t partition_count;
 		int64_t lease_ttl_ms, lease_renew_ms, heartbeat_ttl_ms;
 	} leasing;
@@ -95,10 +108,6 @@ struct ob_config_relay {
 	struct ob_config_route route;
 	struct ob_config_failure *failures;
 	size_t failure_count;
-	struct {
-		int64_t published_after_ms, dead_after_ms, every_ms; /* OB_NEVER_MS: never */
-		uint32_t batch;
-	} cleanup;
 };
 
 struct ob_config {

@@ -92,23 +92,6 @@ static void add_backend(struct ob_buf *out, const char *kind, const char *name, 
 	add_table(out, opts);
 }
 
-static void add_stores(struct ob_buf *out, const struct ob_section *section)
-{
-	add_table(out, section->opts);
-	ob_buf_adds(out, "\n```yaml\nstores:\n  main: { url: \"sqlite:outbox.db\" }\n```\n");
-	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++)
-		add_backend(out, b->name, "store", b->help, b->ops ? b->ops->opts : NULL);
-}
-
-static void add_sinks(struct ob_buf *out, const struct ob_section *section)
-{
-	add_table(out, section->opts);
-	ob_buf_adds(out,
-		    "\n```yaml\nsinks:\n  out: { type: file, path: \"outbox.ndjson\" }\n```\n");
-	for (const struct ob_sink_backend *b = ob_sink_backends; b->name; b++)
-		add_backend(out, b->name, "sink", b->help, b->ops ? b->ops->opts : NULL);
-}
-
 static void add_section(struct ob_buf *out, const struct ob_section *section, const char *of)
 {
 	const char *line = section->example;
@@ -123,6 +106,31 @@ static void add_section(struct ob_buf *out, const struct ob_section *section, co
 		ob_buf_addf(out, "  %.*s\n", (int)n, line);
 	}
 	ob_buf_adds(out, "```\n");
+}
+
+static void add_stores(struct ob_buf *out, const struct ob_section *section)
+{
+	add_table(out, section->opts);
+	ob_buf_adds(out, "\n```yaml\nstores:\n  main: { url: \"sqlite:outbox.db\" }\n```\n");
+	for (const struct ob_section *s = section->sections; s->name; s++)
+		add_section(out, s, "store");
+	ob_buf_adds(
+		out,
+		"\nA row goes when every reader has delivered it and it is older than that. "
+		"`published: never` keeps everything:\nthe log is an event store. A reader that "
+		"nobody runs keeps its rows; `outbox status` names it, `outbox readers remove`\n"
+		"forgets it. Dead messages keep their row until `dead` is over.\n");
+	for (const struct ob_store_backend *b = ob_store_backends; b->name; b++)
+		add_backend(out, b->name, "store", b->help, b->ops ? b->ops->opts : NULL);
+}
+
+static void add_sinks(struct ob_buf *out, const struct ob_section *section)
+{
+	add_table(out, section->opts);
+	ob_buf_adds(out,
+		    "\n```yaml\nsinks:\n  out: { type: file, path: \"outbox.ndjson\" }\n```\n");
+	for (const struct ob_sink_backend *b = ob_sink_backends; b->name; b++)
+		add_backend(out, b->name, "sink", b->help, b->ops ? b->ops->opts : NULL);
 }
 
 static void add_route(struct ob_buf *out, const struct ob_section *route)
@@ -143,20 +151,22 @@ static void add_route(struct ob_buf *out, const struct ob_section *route)
 
 static void add_relays(struct ob_buf *out)
 {
-	ob_buf_adds(out,
-		    "\nWithout `relays`, one store and one sink make one relay named `default`."
-		    " Names are unique on a store.\n");
-	add_table(out, ob_relay_section.opts);
 	ob_buf_adds(
 		out,
-		"\nConnections to the database: one for the relay, one for each worker, and one "
-		"more for each worker while\nthere is more to fetch than a batch: on it outcomes "
-		"are recorded beside the next fetch. It is given back\nafter 5 s without use; "
-		"where it is refused, the worker goes on with one. With "
-		"`leasing: { enabled: false }`\nthere is none, with `listen_url` each worker has "
-		"another one, for LISTEN. `outbox work` counts the backlog of\neach relay on one "
-		"more. So let `max_connections` have room for 2 + 2 × `workers` (with `listen_url` "
-		"2 + 3 ×\n`workers`), for each relay and each process.\n");
+		"\nWithout `relays`, one store and one sink make one relay named `default`."
+		" Names are unique in a database.\n"
+		"Several relays may read one target: each gets every message, with progress and "
+		"failures of its own.\n");
+	add_table(out, ob_relay_section.opts);
+	ob_buf_adds(out,
+		    "\nConnections to the database: two for the relay (leases; retention), one for "
+		    "each worker, and one more for each\nworker while there is more to read than a "
+		    "batch: on it progress is recorded concurrently with the next read. It is\n"
+		    "given back after 5 s without use; where it is refused, the worker goes on "
+		    "with one. With `listen_url` each worker\nhas another one, for LISTEN. `outbox "
+		    "work` counts the backlog of each relay on one more. So let `max_connections`\n"
+		    "have room for 3 + 2 × `workers` (with `listen_url` 3 + 3 × `workers`), for "
+		    "each relay and each process.\n");
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++) {
 		add_section(out, s, "relay");
 		if (s->opts == ob_route_opts)
@@ -165,8 +175,7 @@ static void add_relays(struct ob_buf *out)
 	ob_buf_adds(out,
 		    "\nWhat must fit together: `lease_renew` is shorter than `lease_ttl` (a third "
 		    "is good),\n`heartbeat_ttl` longer than `lease_renew`, `max_backoff` not "
-		    "shorter than `base_delay`; with\n`leasing: { enabled: false }` the "
-		    "`ordering` must be `none`.\n");
+		    "shorter than `base_delay`.\n");
 }
 
 static void add_columns(struct ob_buf *out, const struct ob_section *section)
@@ -211,7 +220,7 @@ void ob_config_reference(struct ob_buf *out)
 		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++) {
 			if (sub->read == ob_read_debezium)
 				add_debezium(out, sub);
-			else
+			else if (sub->read == ob_read_columns)
 				add_columns(out, sub);
 		}
 	}

@@ -71,27 +71,10 @@ static void check_retry(struct ob_walk *walk, const struct ob_yaml *node, const 
 		report(walk, full, max, base, "not be shorter than", "");
 }
 
-static void check_ordering(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
-			   const struct ob_config_relay *relay)
-{
-	const struct ob_yaml *ordering = ob_yaml_get(node, "ordering");
-	struct place enabled = place_of(node, "leasing", "enabled");
-
-	if (relay->leasing.enabled || relay->ordering == OB_ORDER_NONE || !enabled.node)
-		return;
-	if (ordering && ordering->faulty)
-		return;
-	ob_diags_add(&walk->diags, ordering ? ordering->at : enabled.node->at,
-		     "%s: with leasing off nothing keeps an order; set 'ordering: none', or leave "
-		     "leasing on",
-		     path);
-}
-
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_config_relay *relay)
 {
 	check_leasing(walk, node, path, relay);
 	check_retry(walk, node, path, relay);
-	check_ordering(walk, node, path, relay);
 	ob_route_check(walk, node, path, relay);
 }

@@ -8,7 +8,6 @@
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
 
 static const char *const ordering_names[] = { "key", "partition", "none", NULL };
-static const char *const after_publish_names[] = { "keep", "delete", NULL };
 static const char *const on_dead_names[] = { "release", "hold", NULL };
 
 const struct ob_opt ob_relay_opts[] = {
@@ -17,7 +16,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.type = OB_OPT_STR,
 		.offset = DRAFT(name),
 		.dflt = "default",
-		.help = "Delivers the messages whose target is this name.",
+		.help = "Names its reader: progress and failures are kept under it.",
 	},
 	{
 		.name = "store",
@@ -30,6 +29,21 @@ const struct ob_opt ob_relay_opts[] = {
 		.type = OB_OPT_STR,
 		.offset = DRAFT(sink),
 		.help = "Where messages go; may be left out when there is only one.",
+	},
+	{
+		.name = "reads",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(reads),
+		.dflt = "default",
+		.help = "The target of its messages; each relay that reads one gets them all.",
+	},
+	{
+		.name = "start",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(start),
+		.dflt = "beginning",
+		.help = "Where a new reader begins: beginning, end, or a time such as "
+			"2026-05-01T00:00:00Z.",
 	},
 	{
 		.name = "workers",
@@ -56,7 +70,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.min = 1,
 		.max = 10000,
 		.flags = OB_OPT_RELOAD,
-		.help = "Most messages of one fetch.",
+		.help = "Maximum messages per read.",
 	},
 	{
 		.name = "batch_bytes",
@@ -66,7 +80,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.min = 1 << 10,
 		.max = 1 << 30,
 		.flags = OB_OPT_RELOAD,
-		.help = "Most payload of one fetch; one message always fits.",
+		.help = "Maximum payload per read; one message always fits.",
 	},
 	{
 		.name = "idle_backoff_ms",
@@ -76,7 +90,7 @@ const struct ob_opt ob_relay_opts[] = {
 		.min = 10,
 		.max = HOUR,
 		.flags = OB_OPT_RELOAD,
-		.help = "Longest wait between two looks when there is no work.",
+		.help = "Longest wait between two reads when there is no work.",
 	},
 	{
 		.name = "shutdown_timeout",
@@ -89,14 +103,6 @@ const struct ob_opt ob_relay_opts[] = {
 		.help = "Time for messages in flight to be confirmed at a stop.",
 	},
 	{
-		.name = "after_publish",
-		.type = OB_OPT_ENUM,
-		.offset = RELAY(after_publish),
-		.dflt = "keep",
-		.choices = after_publish_names,
-		.help = "What becomes of a published row.",
-	},
-	{
 		.name = "on_dead",
 		.type = OB_OPT_ENUM,
 		.offset = RELAY(on_dead),
@@ -105,25 +111,16 @@ const struct ob_opt ob_relay_opts[] = {
 		.help = "Whether a dead message lets its key go on.",
 	},
 	{
-		.name = "claim_ttl",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(claim_ttl_ms),
-		.dflt = "60s",
-		.min = SECOND,
-		.max = DAY,
-		.help = "Without leasing: how long a claimed row stays claimed.",
+		.name = "hold_delayed",
+		.type = OB_OPT_BOOL,
+		.offset = RELAY(hold_delayed),
+		.dflt = "false",
+		.help = "Whether a delayed message holds its key until it is due.",
 	},
 	OB_OPT_END,
 };
 
 static const struct ob_opt leasing_opts[] = {
-	{
-		.name = "enabled",
-		.type = OB_OPT_BOOL,
-		.offset = RELAY(leasing.enabled),
-		.dflt = "true",
-		.help = "Workers own partitions; else they claim rows, without order.",
-	},
 	{
 		.name = "partition_count",
 		.type = OB_OPT_U32,
@@ -168,7 +165,7 @@ static const struct ob_opt retry_opts[] = {
 		.name = "max_attempts",
 		.type = OB_OPT_U32,
 		.offset = RELAY(retry.max_attempts),
-		.dflt = "8",
+		.dflt = "20",
 		.min = 1,
 		.max = 1000,
 		.flags = OB_OPT_RELOAD,
@@ -217,54 +214,42 @@ static const struct ob_opt retry_opts[] = {
 	OB_OPT_END,
 };
 
-static const struct ob_opt cleanup_opts[] = {
-	{
-		.name = "published_after",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(cleanup.published_after_ms),
-		.dflt = "168h",
-		.min = SECOND,
-		.max = INT64_C(3650) * DAY,
-		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
-		.help = "Age at which published rows are deleted.",
-	},
-	{
-		.name = "dead_after",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(cleanup.dead_after_ms),
-		.dflt = "never",
-		.min = SECOND,
-		.max = INT64_C(3650) * DAY,
-		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
-		.help = "Age at which dead rows are deleted.",
-	},
-	{
-		.name = "every",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(cleanup.every_ms),
-		.dflt = "1h",
-		.min = SECOND,
-		.max = INT64_C(7) * DAY,
-		.flags = OB_OPT_RELOAD,
-		.help = "How often the relay looks for rows to delete.",
-	},
-	{
-		.name = "batch",
-		.type = OB_OPT_U32,
-		.offset = RELAY(cleanup.batch),
-		.dflt = "5000",
-		.min = 1,
-		.max = 100000,
-		.flags = OB_OPT_RELOAD,
-		.help = "Rows deleted in one transaction.",
-	},
-	OB_OPT_END,
+static const struct ob_gone leasing_gone[] = {
+	{ "enabled",
+	  "leave it out; workers always share partitions, and with 'ordering: none' "
+	  "messages of one partition do not wait for each other" },
+	{ NULL, NULL },
+};
+
+static const struct ob_gone relay_gone[] = {
+	{ "after_publish",
+	  "write 'retention: { published: 0 }' in the store to keep the table small, or "
+	  "'published: 168h' to keep what was published" },
+	{ "claim_ttl",
+	  "leave it out; workers share partitions by lease ('lease_ttl' in 'leasing')" },
+	{ "cleanup", "write 'retention: { published: 168h, dead: never }' in the store" },
+	{ NULL, NULL },
 };
 
 static const struct ob_section relay_sections[] = {
 	{
+		.name = "types",
+		.read = ob_read_patterns,
+		.example = "- \"Order*\"\n",
+		.help = "A list of patterns: it delivers only messages whose event_type matches "
+			"one; "
+			"* stands for any text.",
+	},
+	{
+		.name = "aggregates",
+		.read = ob_read_patterns,
+		.example = "- \"order\"\n",
+		.help = "The same for aggregate_type.",
+	},
+	{
 		.name = "leasing",
 		.opts = leasing_opts,
+		.gone = leasing_gone,
 		.help = "How several workers and processes share the work.",
 	},
 	{
@@ -287,11 +272,6 @@ static const struct ob_section relay_sections[] = {
 		.help = "A list: what an error of the sink means; the first rule that matches "
 			"decides.",
 	},
-	{
-		.name = "cleanup",
-		.opts = cleanup_opts,
-		.help = "How long settled rows stay in the table.",
-	},
 	OB_SECTION_END,
 };
 
@@ -299,5 +279,6 @@ const struct ob_section ob_relay_section = {
 	.name = "relays",
 	.opts = ob_relay_opts,
 	.sections = relay_sections,
+	.gone = relay_gone,
 	.help = "Which store is delivered to which sink, and how.",
 };

@@ -2,6 +2,8 @@
 /* Reading relays: and giving every relay its store and its sink. */
 #include "config/sections.h"
 
+#include "base/when.h"
+
 #include <stdio.h>
 
 _Static_assert(offsetof(struct ob_relay_draft, relay) == 0, "the tables serve both structs");
@@ -81,7 +83,18 @@ static size_t characters(const char *text)
 	return n;
 }
 
-/* A name selects rows by their target, so it must be the only one on its store. */
+/* Progress is kept under the name, so it must be the only one in its database. */
+static bool same_database(const struct ob_config_store *a, const struct ob_config_store *b)
+{
+	return a == b ||
+	       (a && b && a->conf.url && b->conf.url && strcmp(a->conf.url, b->conf.url) == 0);
+}
+
+static bool is_line(const char *text)
+{
+	return *text && characters(text) <= OUTBOX_TEXT_MAX && !has_control(text);
+}
+
 static void check_name(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		       const struct ob_config *config, const struct ob_config_store *store,
 		       const char *name)
@@ -90,18 +103,75 @@ static void check_name(struct ob_walk *walk, struct ob_yaml *node, const char *p
 
 	if (value && value->faulty)
 		return;
-	if (value && (!*name || characters(name) > OUTBOX_TEXT_MAX || has_control(name))) {
+	if (value && !is_line(name)) {
 		ob_walk_fault(walk, value, "%s.name: must be 1 to %d characters on one line", path,
 			      OUTBOX_TEXT_MAX);
 		return;
 	}
 	for (size_t i = 0; i < config->relay_count; i++) {
-		if (config->relays[i].store == store && config->relays[i].name &&
+		if (same_database(config->relays[i].store, store) && config->relays[i].name &&
 		    strcmp(config->relays[i].name, name) == 0)
 			ob_diags_add(&walk->diags, value ? value->at : ob_walk_place(node),
 				     "%s: relays[%zu] has the name '%.80s' already%s", path, i,
 				     name, value ? "" : "; give this one a name");
 	}
+}
+
+static void read_reads(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
+		       const struct ob_relay_draft *draft, struct ob_config_relay *relay)
+{
+	struct ob_yaml *value = ob_yaml_get(node, "reads");
+
+	if (value && !value->faulty && !is_line(draft->reads))
+		ob_walk_fault(walk, value, "%s.reads: must be 1 to %d characters on one line", path,
+			      OUTBOX_TEXT_MAX);
+	relay->reads = ob_walk_keep(walk, draft->reads);
+}
+
+static void read_start(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
+		       const struct ob_relay_draft *draft, struct ob_config_relay *relay)
+{
+	struct ob_yaml *value = ob_yaml_get(node, "start");
+
+	if (strcmp(draft->start, "beginning") == 0)
+		relay->start = OB_START_BEGINNING;
+	else if (strcmp(draft->start, "end") == 0)
+		relay->start = OB_START_END;
+	else if (ob_when_parse(ob_str(draft->start), &relay->start_at))
+		relay->start = OB_START_TIME;
+	else if (value && !value->faulty)
+		ob_walk_fault(walk, value,
+			      "%s.start: '%.80s' is not beginning, end, or a time such as "
+			      "2026-05-01T00:00:00Z",
+			      path, draft->start);
+}
+
+void ob_read_patterns(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+		      const struct ob_section *section, void *base)
+{
+	struct ob_config_relay *relay = &((struct ob_relay_draft *)base)->relay;
+	bool types = strcmp(section->name, "types") == 0;
+	const char **list;
+	size_t count = 0;
+	char full[OB_PATH_SIZE];
+
+	if (!node || ob_yaml_is_null(node) || !ob_walk_is_list(walk, node, path, "pattern"))
+		return;
+	list = ob_arena_alloc(walk->arena, (node->count + 1) * sizeof(*list));
+	if (!list) {
+		walk->failed = true;
+		return;
+	}
+	for (struct ob_yaml *item = node->first; item; item = item->next, count++) {
+		const char *text = NULL;
+
+		(void)snprintf(full, sizeof(full), "%.230s[%zu]", path, count);
+		if (ob_walk_text(walk, item, full, "a text", &text) && !*text)
+			ob_walk_fault(walk, item, "%s must not be empty", full);
+		list[count] = ob_walk_keep(walk, text);
+	}
+	*(types ? &relay->types : &relay->aggregates) = list;
+	*(types ? &relay->type_count : &relay->aggregate_count) = count;
 }
 
 /* Fill the next free relay. `node` NULL: all defaults. */
@@ -125,6 +195,8 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		check_name(walk, node, path, config, draft.relay.store, draft.name);
 		draft.relay.name = ob_arena_strdup(walk->arena, draft.name);
 		walk->failed |= !draft.relay.name;
+		read_reads(walk, node, path, &draft, &draft.relay);
+		read_start(walk, node, path, &draft, &draft.relay);
 		ob_relay_check(walk, node, path, &draft.relay);
 	}
 	ob_opt_free(ob_relay_opts, &draft);

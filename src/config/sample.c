@@ -8,12 +8,19 @@
 static const struct {
 	const char *section, *key, *value;
 } live[] = {
-	{ "stores", "url", "sqlite:outbox.db" }, { "sinks", "type", "file" },
-	{ "sinks", "path", "outbox.ndjson" },    { "relays", "name", NULL },
-	{ "relays", "store", "main" },           { "relays", "sink", "out" },
-	{ "relays", "workers", NULL },           { "relays", "ordering", NULL },
-	{ "retry", "max_attempts", NULL },       { "route", "destination", NULL },
-	{ "cleanup", "published_after", NULL },  { "log", "level", NULL },
+	{ "stores", "url", "sqlite:outbox.db" },
+	{ "sinks", "type", "file" },
+	{ "sinks", "path", "outbox.ndjson" },
+	{ "relays", "name", NULL },
+	{ "relays", "store", "main" },
+	{ "relays", "sink", "out" },
+	{ "relays", "workers", NULL },
+	{ "relays", "ordering", NULL },
+	{ "retry", "max_attempts", NULL },
+	{ "route", "destination", NULL },
+	{ "retention", "published", NULL },
+	{ "log", "level", NULL },
+	{ "relays", "reads", NULL },
 };
 
 enum { HELP_COLUMN = 32, LINE_MAX_COLUMNS = 100 };
@@ -136,30 +143,6 @@ static void add_heading(struct ob_buf *out, int indent, const struct ob_section 
 		    section->name);
 }
 
-static void add_store(struct ob_buf *out, const struct ob_section *section)
-{
-	const struct ob_store_backend *backend;
-	struct ob_err err = OB_ERR_INIT;
-	struct place place = { section->name, 4, false };
-
-	ob_buf_adds(out, "  main:\n");
-	add_options(out, place, section->opts);
-	if (ob_store_find("sqlite:", &backend, &err) == 0)
-		add_options(out, place, backend->ops->opts);
-}
-
-static void add_sink(struct ob_buf *out, const struct ob_section *section)
-{
-	const struct ob_sink_backend *backend;
-	struct ob_err err = OB_ERR_INIT;
-	struct place place = { section->name, 4, false };
-
-	ob_buf_adds(out, "  out:\n");
-	add_options(out, place, section->opts);
-	if (ob_sink_find("file", &backend, &err) == 0)
-		add_options(out, place, backend->ops->opts);
-}
-
 /* A section of which there is only an example to show: behind '#', line by line. */
 static void add_example(struct ob_buf *out, int indent, const struct ob_section *section)
 {
@@ -186,6 +169,32 @@ static void add_section(struct ob_buf *out, int indent, const struct ob_section 
 	add_options(out, (struct place){ section->name, indent + 2, false }, section->opts);
 	for (const struct ob_section *s = section->sections; s && s->name; s++)
 		add_section(out, indent + 2, s);
+}
+
+static void add_store(struct ob_buf *out, const struct ob_section *section)
+{
+	const struct ob_store_backend *backend;
+	struct ob_err err = OB_ERR_INIT;
+	struct place place = { section->name, 4, false };
+
+	ob_buf_adds(out, "  main:\n");
+	add_options(out, place, section->opts);
+	if (ob_store_find("sqlite:", &backend, &err) == 0)
+		add_options(out, place, backend->ops->opts);
+	for (const struct ob_section *s = section->sections; s->name; s++)
+		add_section(out, 4, s);
+}
+
+static void add_sink(struct ob_buf *out, const struct ob_section *section)
+{
+	const struct ob_sink_backend *backend;
+	struct ob_err err = OB_ERR_INIT;
+	struct place place = { section->name, 4, false };
+
+	ob_buf_adds(out, "  out:\n");
+	add_options(out, place, section->opts);
+	if (ob_sink_find("file", &backend, &err) == 0)
+		add_options(out, place, backend->ops->opts);
 }
 
 static void add_relay(struct ob_buf *out)

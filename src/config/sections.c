@@ -74,6 +74,26 @@ int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_
 	return r;
 }
 
+int ob_retention_default(struct ob_config_retention *retention, struct ob_err *err)
+{
+	struct ob_store_draft draft = { 0 };
+	int r = ob_section_defaults(ob_store_entry_sections, &draft, err);
+
+	*retention = draft.retention;
+	return r;
+}
+
+static void read_retention(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
+			   struct ob_store_draft *draft)
+{
+	const struct ob_section *section = ob_store_entry_sections;
+	struct ob_yaml *child = ob_yaml_get(node, section->name);
+	char full[OB_PATH_SIZE];
+
+	ob_walk_path(full, path, section->name);
+	ob_walk_fill(walk, child, full, section, draft);
+}
+
 static void read_store(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		       const struct ob_section *section, struct ob_config_store *store)
 {
@@ -84,7 +104,10 @@ static void read_store(struct ob_walk *walk, struct ob_yaml *node, const char *p
 
 	if (!ob_walk_is_mapping(walk, node, path) && !ob_yaml_is_null(node))
 		return;
+	walk->failed |= ob_retention_default(&draft.retention, &err) < 0;
 	ob_walk_options(walk, node, path, section->opts, &draft);
+	read_retention(walk, node, path, &draft);
+	store->retention = draft.retention;
 	struct ob_yaml *url = ob_yaml_get(node, "url");
 	if (!url || url->faulty || !draft.url) {
 		/* Without a backend nothing is known about the other keys. */

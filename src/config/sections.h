@@ -9,11 +9,12 @@
 /* A relay while its names are not resolved. */
 struct ob_relay_draft {
 	struct ob_config_relay relay;
-	char *name, *store, *sink;
+	char *name, *store, *sink, *reads, *start;
 };
 
 struct ob_store_draft {
 	char *url;
+	struct ob_config_retention retention;
 };
 
 struct ob_sink_draft {
@@ -47,10 +48,12 @@ extern const struct ob_section ob_config_section;
 extern const struct ob_section ob_relay_section;
 
 extern const struct ob_opt ob_store_entry_opts[]; /* struct ob_store_draft */
-extern const struct ob_opt ob_sink_entry_opts[];  /* struct ob_sink_draft */
-extern const struct ob_opt ob_relay_opts[];       /* struct ob_relay_draft */
-extern const struct ob_opt ob_route_opts[];       /* struct ob_route_draft */
-extern const struct ob_opt ob_failure_opts[];     /* private to failures.c */
+/* The parts of a store's entry. */
+extern const struct ob_section ob_store_entry_sections[];
+extern const struct ob_opt ob_sink_entry_opts[]; /* struct ob_sink_draft */
+extern const struct ob_opt ob_relay_opts[];      /* struct ob_relay_draft */
+extern const struct ob_opt ob_route_opts[];      /* struct ob_route_draft */
+extern const struct ob_opt ob_failure_opts[];    /* private to failures.c */
 /* The parts of a route. */
 extern const struct ob_section ob_route_sections[];
 extern const struct ob_opt ob_layout_opts[]; /* struct ob_layout_draft */
@@ -67,6 +70,7 @@ ob_section_read_fn ob_read_source_columns; /* base: struct ob_source_draft */
 /* The readers of a relay's; base: struct ob_relay_draft. */
 ob_section_read_fn ob_read_route;
 ob_section_read_fn ob_read_failures;
+ob_section_read_fn ob_read_patterns; /* types and aggregates */
 
 /* What a route asks of the relay's sink. */
 void ob_route_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
@@ -74,6 +78,9 @@ void ob_route_check(struct ob_walk *walk, struct ob_yaml *node, const char *path
 /* Checks of one relay that need more than one value. */
 void ob_relay_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		    const struct ob_config_relay *relay);
+
+/* The default of a store's retention. */
+int ob_retention_default(struct ob_config_retention *retention, struct ob_err *err);
 
 /* The backend of a whole URL; no message holds more of it than the scheme. */
 int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_backend,

@@ -26,6 +26,63 @@ const struct ob_opt ob_store_entry_opts[] = {
 	OB_OPT_END,
 };
 
+#define RETENTION(member) offsetof(struct ob_store_draft, retention.member)
+
+enum { SECOND = 1000, DAY = 24 * 60 * 60 * SECOND };
+
+static const struct ob_opt retention_opts[] = {
+	{
+		.name = "published",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RETENTION(published_ms),
+		.dflt = "168h",
+		.min = 0,
+		.max = INT64_C(3650) * DAY,
+		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.help = "How long rows stay after every reader has passed them; 0: not at all.",
+	},
+	{
+		.name = "dead",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RETENTION(dead_ms),
+		.dflt = "never",
+		.min = SECOND,
+		.max = INT64_C(3650) * DAY,
+		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.help = "Age at which dead messages are forgotten.",
+	},
+	{
+		.name = "every",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RETENTION(every_ms),
+		.dflt = "1m",
+		.min = SECOND,
+		.max = INT64_C(7) * DAY,
+		.flags = OB_OPT_RELOAD,
+		.help = "Time between two passes of a relay.",
+	},
+	{
+		.name = "batch",
+		.type = OB_OPT_U32,
+		.offset = RETENTION(batch),
+		.dflt = "10000",
+		.min = 1,
+		.max = 100000,
+		.flags = OB_OPT_RELOAD,
+		.help = "Rows removed in one transaction.",
+	},
+	OB_OPT_END,
+};
+
+const struct ob_section ob_store_entry_sections[] = {
+	{
+		.name = "retention",
+		.opts = retention_opts,
+		.help = "How long the log keeps what every reader has behind it.",
+	},
+	OB_SECTION_END,
+};
+
 const struct ob_opt ob_sink_entry_opts[] = {
 	{
 		.name = "type",
@@ -140,6 +197,7 @@ static const struct ob_section sections[] = {
 	{
 		.name = "stores",
 		.opts = ob_store_entry_opts,
+		.sections = ob_store_entry_sections,
 		.read = ob_read_stores,
 		.help = "Databases with an outbox, each under a name of your choice.",
 	},

@@ -86,6 +86,19 @@ static const char *closest(const struct ob_section *section, const struct ob_opt
 	return ob_suggest(name, names, n);
 }
 
+static bool report_gone(struct ob_walk *walk, const struct ob_yaml *child, const char *path,
+			const struct ob_section *section)
+{
+	for (const struct ob_gone *g = section->gone; g && g->name; g++) {
+		if (strcmp(g->name, child->key) != 0)
+			continue;
+		ob_diags_add(&walk->diags, child->key_at, "%s%s%s is gone: %s", path,
+			     *path ? "." : "", child->key, g->instead);
+		return true;
+	}
+	return false;
+}
+
 static void report_unknown(struct ob_walk *walk, const struct ob_yaml *child, const char *path,
 			   const struct ob_section *section, const struct ob_opt *more)
 {
@@ -109,7 +122,8 @@ void ob_walk_keys(struct ob_walk *walk, const struct ob_yaml *node, const char *
 	for (const struct ob_yaml *child = node->first; child; child = child->next) {
 		if (child->earlier)
 			report_duplicate(walk, child, path);
-		else if (!knows(section, more, child->key))
+		else if (!knows(section, more, child->key) &&
+			 !report_gone(walk, child, path, section))
 			report_unknown(walk, child, path, section, more);
 	}
 }

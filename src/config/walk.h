@@ -27,10 +27,16 @@ struct ob_section;
 typedef void ob_section_read_fn(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 				const struct ob_section *section, void *base);
 
+/* A key of an earlier version: what to write instead. */
+struct ob_gone {
+	const char *name, *instead;
+};
+
 struct ob_section {
 	const char *name;
 	const struct ob_opt *opts;         /* may be NULL */
 	const struct ob_section *sections; /* may be NULL; the last has no name */
+	const struct ob_gone *gone;        /* may be NULL; the last has no name */
 	ob_section_read_fn *read;          /* NULL: ob_walk_fill() */
 	const char *example;               /* lines of YAML, for what is no plain mapping */
 	const char *help;                  /* one sentence */

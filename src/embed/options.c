@@ -6,13 +6,14 @@
 #include "base/json.h"
 #include "embed/embed.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 
 enum { YAML_BYTES = 1 << 16 };
 
 /* As a JSON string, which YAML reads; ${...} is no variable here. */
-static void add_text(struct ob_buf *b, const char *key, const char *text)
+static void add_quoted(struct ob_buf *b, const char *text)
 {
 	struct ob_buf safe = OB_BUF_INIT(YAML_BYTES);
 
@@ -21,10 +22,15 @@ static void add_text(struct ob_buf *b, const char *key, const char *text)
 			ob_buf_addc(&safe, '$');
 		ob_buf_addc(&safe, *p);
 	}
-	ob_buf_addf(b, "%s: ", key);
 	ob_json_add_string(b, ob_buf_view(&safe));
 	b->failed = b->failed || safe.failed;
 	ob_buf_done(&safe);
+}
+
+static void add_text(struct ob_buf *b, const char *key, const char *text)
+{
+	ob_buf_addf(b, "%s: ", key);
+	add_quoted(b, text);
 }
 
 /* Zero is left out: the default. */
@@ -53,11 +59,43 @@ static void add_retry(struct ob_buf *b, const struct outbox_relay_options *o)
 
 static void add_leasing(struct ob_buf *b, const struct outbox_relay_options *o)
 {
-	ob_buf_addf(b, ", leasing: { enabled: %s",
-		    o->flags & OUTBOX_RELAY_NO_LEASING ? "false" : "true");
-	add_number(b, "lease_ttl", o->lease_ttl_ms, "ms");
-	add_number(b, "lease_renew", o->lease_ttl_ms / 3, "ms");
-	add_number(b, "heartbeat_ttl", o->lease_ttl_ms, "ms");
+	if (o->lease_ttl_ms)
+		ob_buf_addf(
+			b, ", leasing: { lease_ttl: %ums, lease_renew: %ums, heartbeat_ttl: %ums }",
+			o->lease_ttl_ms, o->lease_ttl_ms / 3, o->lease_ttl_ms);
+}
+
+static void add_patterns(struct ob_buf *b, const char *key, const char *const *patterns,
+			 size_t count)
+{
+	if (!count)
+		return;
+	ob_buf_addf(b, ", %s: [ ", key);
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			ob_buf_adds(b, ", ");
+		add_quoted(b, patterns[i]);
+	}
+	ob_buf_adds(b, " ]");
+}
+
+static void add_age(struct ob_buf *b, const char *key, int64_t ms)
+{
+	if (ms == OUTBOX_RELAY_FOR_EVER)
+		ob_buf_addf(b, "%s: never", key);
+	else
+		ob_buf_addf(b, "%s: %" PRId64 "ms", key, ms == OUTBOX_RELAY_NOT_AT_ALL ? 0 : ms);
+}
+
+static void add_retention(struct ob_buf *b, const struct outbox_relay_options *o)
+{
+	ob_buf_adds(b, ", retention: { ");
+	if (o->keep_published_ms)
+		add_age(b, "published", o->keep_published_ms);
+	if (o->keep_published_ms && o->keep_dead_ms)
+		ob_buf_adds(b, ", ");
+	if (o->keep_dead_ms)
+		add_age(b, "dead", o->keep_dead_ms);
 	ob_buf_adds(b, " }");
 }
 
@@ -68,18 +106,23 @@ static void write_yaml(struct ob_buf *b, const struct outbox_relay_options *o)
 
 	ob_buf_adds(b, "stores: { main: { ");
 	add_text(b, "url", o->store);
+	add_retention(b, o);
 	/* The sink is put in its place afterwards. */
 	ob_buf_adds(b, " } }\nsinks: { out: { type: stdout } }\nrelays:\n  - { ");
-	add_text(b, "name", o->target ? o->target : "default");
+	add_text(b, "name", o->name ? o->name : "default");
+	add_text(b, ", reads", o->reads ? o->reads : "default");
+	if (o->start)
+		add_text(b, ", start", o->start);
+	add_patterns(b, "types", o->types, o->type_count);
+	add_patterns(b, "aggregates", o->aggregates, o->aggregate_count);
 	add_number(b, "workers", o->workers, "");
 	add_number(b, "batch_size", o->batch_size, "");
 	add_number(b, "idle_backoff_ms", o->idle_backoff_ms, "");
 	add_number(b, "shutdown_timeout", o->shutdown_timeout_ms, "ms");
-	ob_buf_addf(b, ", ordering: %s",
-		    o->flags & OUTBOX_RELAY_NO_LEASING ? "none" : orders[order]);
-	ob_buf_addf(b, ", after_publish: %s",
-		    o->flags & OUTBOX_RELAY_DELETE_PUBLISHED ? "delete" : "keep");
+	ob_buf_addf(b, ", ordering: %s", orders[order]);
 	ob_buf_addf(b, ", on_dead: %s", o->flags & OUTBOX_RELAY_HOLD_DEAD ? "hold" : "release");
+	ob_buf_addf(b, ", hold_delayed: %s",
+		    o->flags & OUTBOX_RELAY_HOLD_DELAYED ? "true" : "false");
 	add_leasing(b, o);
 	add_retry(b, o);
 	ob_buf_adds(b, " }\n");
@@ -162,7 +205,10 @@ int ob_embed_configure(outbox_relay *relay, const struct outbox_relay_options *o
 	relay->config->relays[0].sink = &relay->sink;
 	/* What was copied, and what nobody may look at after the call. */
 	relay->options.store = relay->config->stores[0].conf.url;
-	relay->options.target = relay->config->relays[0].name;
+	relay->options.name = relay->config->relays[0].name;
+	relay->options.reads = relay->config->relays[0].reads;
 	relay->options.table = NULL;
+	relay->options.start = NULL;
+	relay->options.types = relay->options.aggregates = NULL;
 	return r;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
-enum { METRICS_MS = 10000, ARENA_MAX = 1 << 20 };
+enum { METRICS_MS = 10000, ARENA_MAX = 1 << 20, PENDING_CAP = 10001 };
 
 /* ---- making ------------------------------------------------------------------ */
 
@@ -156,12 +156,13 @@ static int64_t count_pending(const outbox_relay *relay)
 
 	if (ob_store_connect(&relay->config->stores[0].conf, &store, &err) < 0)
 		return -1;
-	if (ob_store_stats(store, relay->options.target, &arena, &stats, &count, &now_us, &err) >=
-	    0) {
+	if (ob_store_stats(store, relay->options.name, PENDING_CAP, &arena, &stats, &count, &now_us,
+			   &err) >= 0) {
 		const uint64_t *n = count ? stats[0].count : (const uint64_t[OB_VIEW_COUNT]){ 0 };
 
-		pending = (int64_t)(n[OB_VIEW_PENDING] + n[OB_VIEW_DELAYED] +
-				    n[OB_VIEW_PROCESSING] + n[OB_VIEW_FAILED] + n[OB_VIEW_PARKED]);
+		pending = (int64_t)(n[OB_VIEW_PENDING] + n[OB_VIEW_DELAYED] + n[OB_VIEW_FAILED] +
+				    n[OB_VIEW_PARKED]);
+		pending = pending < PENDING_CAP ? pending : PENDING_CAP;
 	}
 	ob_store_free(store);
 	ob_arena_done(&arena);
@@ -210,6 +211,7 @@ static void begin_reports(outbox_relay *relay)
 static int open_inner(outbox_relay *relay, struct ob_relay **ret_inner, struct ob_err *err)
 {
 	struct ob_relay_conf conf = { .relay = &relay->config->relays[0],
+				      .retention = &relay->config->stores[0].retention,
 				      .log = relay->options.log ? &relay->log : NULL };
 
 	begin_reports(relay);

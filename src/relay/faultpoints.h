@@ -7,8 +7,10 @@
 
 /* symbol, name, when it is passed */
 #define OB_FAULT_POINT_MAP(X) \
-	X(FETCH_BEFORE, "fetch.before", "before rows are read or claimed") \
-	X(FETCH_AFTER, "fetch.after", "rows are read, none is sent") \
+	X(TAKE_OVER_BEFORE, "take_over.before", "a lease is new, its journal is not ours yet") \
+	X(TAKE_OVER_AFTER, "take_over.after", "the journal is ours, nothing is read") \
+	X(READ_BEFORE, "read.before", "before rows are read") \
+	X(READ_AFTER, "read.after", "rows are read, none is sent") \
 	X(SEND_BEFORE, "send.before", "before a message is handed to the sink") \
 	X(SEND_AFTER, "send.after", "the sink has accepted a message") \
 	X(POLL_AFTER, "poll.after", "the sink has confirmed, nothing is settled") \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker has in memory: taking rows in, sending, and getting rid of them. */
+/* What a worker has in memory: taking messages in and sending them. */
 #include "relay/flight.h"
 
 #include "relay/flight_impl.h"
-#include "relay/mutants.h"
 
 #include <assert.h>
 
@@ -19,13 +18,11 @@ static uint32_t power_of_two(uint32_t at_least)
 int ob_flight_init(struct ob_flight *flight, const struct ob_flight_conf *conf, struct ob_err *err)
 {
 	uint32_t max = conf->max_messages;
-	/* Keys with messages, and as many that are only kept to ignore rows of one fetch. */
-	uint32_t keys = 2 * max, buckets = power_of_two(keys);
+	uint32_t keys = max, buckets = power_of_two(2 * keys);
 
 	*flight = (struct ob_flight){ .conf = *conf };
 	link_init(&flight->free_entries);
 	link_init(&flight->free_keys);
-	link_init(&flight->idle_keys);
 	link_init(&flight->ready);
 	link_init(&flight->sent);
 	link_init(&flight->judge);
@@ -107,6 +104,8 @@ void ob_flight_free_entry(struct ob_flight *flight, struct ob_entry *entry)
 	flight->count--;
 	flight->bytes -= size_of(entry->message);
 	flight->of_partition[entry->message->partition]--;
+	flight->spills -= entry->spill != OB_SPILL_NONE;
+	entry->spill = OB_SPILL_NONE;
 	batch_unref(entry->batch);
 	free(entry->error);
 	entry->error = NULL;
@@ -116,9 +115,9 @@ void ob_flight_free_entry(struct ob_flight *flight, struct ob_entry *entry)
 	link_append(&flight->free_entries, &entry->by_state);
 }
 
-/* ---- fetching -------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------- */
 
-struct ob_flight_batch *ob_flight_fetch_begin(struct ob_flight *flight)
+struct ob_flight_batch *ob_flight_read_begin(struct ob_flight *flight)
 {
 	for (size_t i = 0; i < OB_FLIGHT_BATCHES; i++) {
 		struct ob_flight_batch *batch = &flight->batches[i];
@@ -126,15 +125,17 @@ struct ob_flight_batch *ob_flight_fetch_begin(struct ob_flight *flight)
 		if (batch->refs > 0)
 			continue;
 		batch->refs = 1;
-		flight->generation++;
-		flight->fetching = true;
 		return batch;
 	}
 	return NULL;
 }
 
-/* Does order matter for this message? */
-static bool has_key(const struct ob_flight *flight, const struct ob_message *message)
+void ob_flight_read_end(struct ob_flight_batch *batch)
+{
+	batch_unref(batch);
+}
+
+bool ob_flight_has_key(const struct ob_flight *flight, const struct ob_message *message)
 {
 	switch (flight->conf.ordering) {
 	case OB_ORDER_KEY:
@@ -142,77 +143,61 @@ static bool has_key(const struct ob_flight *flight, const struct ob_message *mes
 	case OB_ORDER_PARTITION:
 		return true;
 	case OB_ORDER_NONE:
-		/* A sink that keeps order fails what is behind a failure: know who was first. */
+		/* A sink that keeps order fails what comes after a failure: know who was first. */
 		return flight->conf.pipelined && message->key.p != NULL;
 	}
 	return false;
 }
 
-static bool is_held(const struct ob_flight *flight, const struct ob_flight_key *key)
+static struct ob_entry *new_entry(struct ob_flight *flight, struct ob_flight_batch *batch,
+				  struct ob_message *message, uint64_t span)
 {
-	if (OB_IS_MUTANT(IGNORE_HELD) || flight->conf.ordering == OB_ORDER_NONE)
-		return false;
-	return key->held || key->ignore >= flight->generation;
-}
-
-static bool take_in(struct ob_flight *flight, struct ob_flight_batch *batch,
-		    const struct ob_message *message)
-{
-	struct ob_flight_key *key = NULL;
-
-	if (link_empty(&flight->free_entries) || message->partition >= OB_PARTITIONS_MAX)
-		return false;
-	if (has_key(flight, message)) {
-		key = ob_flight_key_get(flight, ob_flight_key_hash(flight, message), true);
-		if (!key || is_held(flight, key))
-			return false;
-	}
-
 	struct ob_entry *entry = entry_of_state(flight->free_entries.next);
 
 	link_remove(&entry->by_state);
 	entry->message = message;
 	entry->batch = batch;
-	entry->key = key;
-	entry->state = OB_ENTRY_QUEUED;
-	entry->serial++;
-	entry->ready = false;
+	entry->span = span;
+	entry->order = ++flight->arrivals;
+	entry->ready = entry->counted = false;
+	entry->spill = OB_SPILL_NONE;
 	entry->delivery = (struct ob_delivery){ 0 };
+	entry->delay_ms = 0;
 	batch->refs++;
 	flight->count++;
-	flight->queued++;
 	flight->bytes += size_of(message);
 	flight->of_partition[message->partition]++;
-	if (key) {
-		link_append(&key->queue, &entry->by_key);
-		ob_flight_key_check(flight, key);
-	} else {
-		entry->ready = true;
-		link_append(&flight->ready, &entry->by_state);
-	}
-	return true;
+	return entry;
 }
 
-uint32_t ob_flight_fetch_end(struct ob_flight *flight, struct ob_flight_batch *batch)
+bool ob_flight_take_in(struct ob_flight *flight, struct ob_flight_batch *batch,
+		       struct ob_message *message, uint64_t span, int64_t now_us)
 {
-	uint32_t accepted = 0;
-	int64_t cursor = flight->cursor;
+	struct ob_flight_key *key = NULL;
 
-	for (uint32_t i = 0; i < batch->batch.count; i++) {
-		const struct ob_message *message = &batch->batch.messages[i];
-
-		if (OB_IS_MUTANT(SEQ_CURSOR) && message->seq <= flight->cursor)
-			continue;
-		if (message->seq > cursor)
-			cursor = message->seq;
-		/* What is not taken stays where it is; the next fetch brings it again. */
-		accepted += take_in(flight, batch, message);
+	if (link_empty(&flight->free_entries) || message->partition >= OB_FLIGHT_PARTITIONS)
+		return false;
+	if (ob_flight_has_key(flight, message)) {
+		key = ob_flight_key_get(flight, ob_flight_key_hash(flight, message), true);
+		if (!key)
+			return false;
 	}
-	flight->cursor = cursor;
-	flight->fetching = false;
-	ob_flight_key_sweep(flight);
-	batch_unref(batch);
-	return accepted;
+
+	struct ob_entry *entry = new_entry(flight, batch, message, span);
+
+	entry->key = key;
+	if (!message->excepted && message->delayed) {
+		ob_flight_to_outcome(flight, entry, OB_OUTCOME_DELAY, now_us);
+	} else if (!message->excepted && (message->held || (key && key->parking > 0))) {
+		/*
+		 * There is an exception before it, or one of its key is about to become one: the
+		 * read may not have seen it yet. Sent now, it would overtake (P3).
+		 */
+		ob_flight_to_outcome(flight, entry, OB_OUTCOME_PARK, now_us);
+	} else {
+		ob_flight_enqueue(flight, entry);
+	}
+	return true;
 }
 
 static int by_value(const void *a, const void *b)
@@ -222,16 +207,17 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-size_t ob_flight_seqs(struct ob_flight *flight, const int64_t **ret_seqs)
+size_t ob_flight_exceptions(struct ob_flight *flight, const int64_t **ret_seqs)
 {
 	size_t n = 0;
 
-	for (uint32_t i = 0; n < flight->count && i < flight->conf.max_messages; i++) {
+	for (uint32_t i = 0; flight->count > 0 && i < flight->conf.max_messages; i++) {
 		const struct ob_entry *entry = &flight->entries[i];
 
-		if (OB_IS_MUTANT(FETCH_SETTLING) && entry->state == OB_ENTRY_SETTLING)
-			continue;
-		if (entry->state != OB_ENTRY_FREE)
+		/* What is settled, or was when the reply got lost, may be one before we know. */
+		if (entry->state != OB_ENTRY_FREE &&
+		    (entry->message->excepted || entry->spill != OB_SPILL_NONE ||
+		     entry->state >= OB_ENTRY_OUTCOME))
 			flight->seqs[n++] = entry->message->seq;
 	}
 	if (n > 1)

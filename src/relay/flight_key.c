@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of a flight: which are in use, which are held, and what may be sent next. */
 #include "relay/flight_impl.h"
-#include "relay/mutants.h"
 
 static uint64_t mix(uint64_t x)
 {
@@ -50,9 +49,8 @@ struct ob_flight_key *ob_flight_key_get(struct ob_flight *flight, uint64_t hash,
 	*bucket = key;
 	link_init(&key->queue);
 	link_init(&key->sent);
-	key->failures = 0;
-	key->held = key->blamed = false;
-	key->ignore = 0;
+	key->parking = key->waiting = 0;
+	key->held = key->blamed = key->park = key->pinned = false;
 	return key;
 }
 
@@ -68,18 +66,10 @@ static void key_free(struct ob_flight *flight, struct ob_flight_key *key)
 	link_append(flight->free_keys.next, &key->idle);
 }
 
-static bool is_unused(const struct ob_flight_key *key)
-{
-	return link_empty(&key->queue) && link_empty(&key->sent) && key->failures == 0;
-}
-
 static bool may_send(const struct ob_flight *flight, const struct ob_flight_key *key)
 {
-	if (key->held && !OB_IS_MUTANT(IGNORE_HELD))
-		return false;
-	if (OB_IS_MUTANT(TWO_UNCONFIRMED))
-		return true;
-	return flight->conf.pipelined || link_empty(&key->sent);
+	return !key->held && key->waiting == 0 &&
+	       (flight->conf.pipelined || link_empty(&key->sent));
 }
 
 /* The first that is not ready; those that are stand before all others. */
@@ -94,7 +84,7 @@ static struct ob_link *first_unready(struct ob_flight_key *key)
 
 static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 {
-	bool many = flight->conf.pipelined || OB_IS_MUTANT(TWO_UNCONFIRMED);
+	bool many = flight->conf.pipelined;
 
 	if (link_empty(&key->queue) || !may_send(flight, key))
 		return;
@@ -111,36 +101,19 @@ static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 	}
 }
 
-/* Without order a failure holds nothing; only the sink must have answered all that it failed. */
-static bool may_go_on(const struct ob_flight *flight, const struct ob_flight_key *key)
-{
-	return link_empty(&key->sent) &&
-	       (key->failures == 0 || flight->conf.ordering == OB_ORDER_NONE);
-}
-
 void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
-	if (may_go_on(flight, key)) {
-		key->blamed = false;
-		if (key->held) {
-			key->held = false;
-			key->ignore = flight->generation;
-			flight->held_keys--;
-		}
-	}
+	if (link_empty(&key->sent))
+		key->held = key->blamed = false;
 	make_ready(flight, key);
-	if (key->held || !is_unused(key))
-		return;
-	link_remove(&key->idle);
-	/* A fetch that is under way may bring rows that this key must still refuse. */
-	if (flight->fetching && key->ignore == flight->generation)
-		link_append(&flight->idle_keys, &key->idle);
-	else
+	if (link_empty(&key->queue) && link_empty(&key->sent) && key->parking == 0 &&
+	    key->waiting == 0 && !key->pinned)
 		key_free(flight, key);
 }
 
-static void make_unready(struct ob_flight_key *key)
+void ob_flight_key_hold(struct ob_flight_key *key)
 {
+	key->held = true;
 	for (struct ob_link *at = key->queue.next; at != &key->queue; at = at->next) {
 		struct ob_entry *entry = entry_of_key(at);
 
@@ -149,36 +122,23 @@ static void make_unready(struct ob_flight_key *key)
 	}
 }
 
-void ob_flight_key_hold(struct ob_flight *flight, struct ob_flight_key *key)
+void ob_flight_enqueue(struct ob_flight *flight, struct ob_entry *entry)
 {
-	if (OB_IS_MUTANT(EARLY_RELEASE))
+	struct ob_flight_key *key = entry->key;
+
+	entry->state = OB_ENTRY_QUEUED;
+	entry->serial++;
+	flight->queued++;
+	if (!key) {
+		entry->ready = true;
+		link_append(&flight->ready, &entry->by_state);
 		return;
-	if (!key->held) {
-		key->held = true;
-		flight->held_keys++;
 	}
-	if (flight->conf.ordering == OB_ORDER_NONE) {
-		make_unready(key);
-		return;
-	}
-	while (!link_empty(&key->queue)) {
-		struct ob_entry *entry = entry_of_key(key->queue.next);
 
-		ob_flight_detach(flight, entry);
-		ob_flight_free_entry(flight, entry);
-		flight->forgotten++;
-	}
-}
+	struct ob_link *at = &key->queue;
 
-void ob_flight_key_sweep(struct ob_flight *flight)
-{
-	for (struct ob_link *at = flight->idle_keys.next, *next; at != &flight->idle_keys;
-	     at = next) {
-		struct ob_flight_key *key = key_of_idle(at);
-
-		next = at->next;
-		link_remove(at);
-		if (is_unused(key))
-			key_free(flight, key);
-	}
+	while (at->prev != &key->queue && entry_of_key(at->prev)->order > entry->order)
+		at = at->prev;
+	link_append(at, &entry->by_key);
+	ob_flight_key_check(flight, key);
 }

@@ -3,7 +3,6 @@
 #include "relay/leaser.h"
 
 #include "relay/faultpoints.h"
-#include "relay/mutants.h"
 
 enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000 };
 
@@ -20,15 +19,12 @@ static int64_t min_i64(int64_t a, int64_t b)
 /* A dead worker must not hold a share longer than its leases last. */
 static int64_t beat_ttl_ms(const struct ob_leaser_conf *conf)
 {
-	return conf->leasing ? min_i64(conf->heartbeat_ttl_ms, conf->lease_ttl_ms)
-			     : conf->heartbeat_ttl_ms;
+	return min_i64(conf->heartbeat_ttl_ms, conf->lease_ttl_ms);
 }
 
 static int64_t beat_every_ms(const struct ob_leaser_conf *conf)
 {
-	int64_t every = beat_ttl_ms(conf) / 3;
-
-	return conf->leasing ? min_i64(every, conf->lease_renew_ms) : every;
+	return min_i64(beat_ttl_ms(conf) / 3, conf->lease_renew_ms);
 }
 
 void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf)
@@ -38,14 +34,8 @@ void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf)
 		.owner = conf->owner,
 		.arena = OB_ARENA_INIT(16 << 20),
 	};
-	if (OB_IS_MUTANT(HOST_OWNER)) {
-		leaser->owner = (struct ob_uuid){ { 1 } };
-		for (size_t i = 0; conf->hostname[i]; i++)
-			leaser->owner.b[1 + i % 15] ^= (uint8_t)conf->hostname[i];
-	}
 	ob_backoff_init(&leaser->backoff, RETRY_BASE_MS, RETRY_CAP_MS);
-	if (conf->leasing)
-		conf->view->owner = leaser->owner;
+	conf->view->owner = leaser->owner;
 }
 
 void ob_leaser_done(struct ob_leaser *leaser)
@@ -137,7 +127,7 @@ static size_t view_keep(struct ob_lease_view *view, const struct ob_lease *lease
 static int do_seed(struct ob_leaser *leaser, struct ob_err *err)
 {
 	uint32_t count;
-	int r = ob_store_seed(leaser->conf.store, leaser->conf.target, &count, err);
+	int r = ob_store_seed(leaser->conf.store, leaser->conf.reader, &count, err);
 
 	if (r < 0)
 		return r;
@@ -151,7 +141,7 @@ static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_worker worker = {
 		.id = leaser->owner,
-		.target = ob_str(leaser->conf.target),
+		.reader = ob_str(leaser->conf.reader),
 		.hostname = ob_str(leaser->conf.hostname),
 		.pid = leaser->conf.pid,
 	};
@@ -171,7 +161,61 @@ static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 	if (r < 0)
 		return r;
 	leaser->beat_us = began + beat_every_ms(&leaser->conf) * 1000;
+	/* Our connection is back, and with it the lock that tells the others that we live. */
+	atomic_store(&leaser->conf.view->cut, false);
 	return 0;
+}
+
+/* Whose connection is gone has nothing to wait for: what was theirs is free at once. */
+static int do_reap(struct ob_leaser *leaser, struct ob_err *err)
+{
+	uint32_t gone;
+	int r = ob_store_reap(leaser->conf.store, leaser->conf.reader, &leaser->owner, &gone, err);
+
+	if (r < 0)
+		return r;
+	leaser->reaped = true;
+	if (gone > 0 && leaser->conf.log)
+		ob_log(leaser->conf.log, OB_LOG_WARN,
+		       "workers are gone, their partitions are taken over",
+		       OB_KV("relay", leaser->conf.reader), OB_KI("workers", gone));
+	return 0;
+}
+
+/*
+ * Of leases that are the first ones we hold: nobody can change the number of partitions any more,
+ * but somebody may have since we read it, and it is in every number that a worker reads. *count:
+ * those that there still are; others are given back.
+ */
+static int learn_count(struct ob_leaser *leaser, struct ob_lease *leases, size_t *count,
+		       struct ob_err *err)
+{
+	uint32_t gone[OB_PARTITIONS_MAX];
+	size_t gone_count = 0, kept = 0;
+	bool first = view_lock(leaser)->count == 0;
+
+	view_unlock(leaser, false);
+	if (!first || *count == 0)
+		return 0;
+
+	int r = do_seed(leaser, err);
+
+	if (r < 0)
+		return r;
+
+	uint32_t partitions = view_lock(leaser)->partition_count;
+
+	view_unlock(leaser, false);
+	for (size_t i = 0; i < *count; i++) {
+		if (leases[i].partition < partitions)
+			leases[kept++] = leases[i];
+		else
+			gone[gone_count++] = leases[i].partition;
+	}
+	*count = kept;
+	return gone_count == 0 ? 0
+			       : ob_store_release(leaser->conf.store, leaser->conf.reader,
+						  &leaser->owner, gone, gone_count, err);
 }
 
 /* Local trust ends a fifth before the lease does, counted from before the call. */
@@ -191,15 +235,10 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 	(void)OB_FAULT(OB_FAULT_LEASE_RENEW_BEFORE);
 	ob_arena_reset(&leaser->arena, SIZE_MAX);
 
-	int r = ob_store_renew(leaser->conf.store, leaser->conf.target, &leaser->owner,
+	int r = ob_store_renew(leaser->conf.store, leaser->conf.reader, &leaser->owner,
 			       leaser->conf.lease_ttl_ms, &leaser->arena, &leases, &count, err);
-	if (r < 0 && OB_IS_MUTANT(RENEW_TRUST)) {
-		struct ob_lease_view *view = view_lock(leaser);
-
-		for (size_t i = 0; i < view->count; i++)
-			view->leases[i].deadline_us = deadline_us(leaser, began);
-		view_unlock(leaser, true);
-	}
+	if (r >= 0)
+		r = learn_count(leaser, leases, &count, err);
 	if (r < 0)
 		return r;
 	(void)OB_FAULT(OB_FAULT_LEASE_RENEW_AFTER);
@@ -221,7 +260,7 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 		if (leaser->conf.log)
 			ob_log(leaser->conf.log, OB_LOG_WARN,
 			       "leases lost, their messages are left to the next owner",
-			       OB_KV("relay", leaser->conf.target),
+			       OB_KV("relay", leaser->conf.reader),
 			       OB_KI("partitions", (int64_t)lost));
 	}
 	return 0;
@@ -266,11 +305,12 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 
 	ob_arena_reset(&leaser->arena, SIZE_MAX);
 
-	int r = ob_store_workers(leaser->conf.store, leaser->conf.target, &leaser->arena, &workers,
+	int r = ob_store_workers(leaser->conf.store, leaser->conf.reader, &leaser->arena, &workers,
 				 &count, err);
 	if (r < 0)
 		return r;
 	leaser->balance_us = now_us(leaser) + every * 1000;
+	leaser->reaped = false;
 	while (index < count && !ob_uuid_eq(&workers[index].id, &leaser->owner))
 		index++;
 	if (index == count) {
@@ -289,7 +329,7 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 	return 0;
 }
 
-/* Look before taking: a look is a read, taking locks the table of leases. */
+/* Read before taking: taking locks rows of the leases. */
 static int do_look(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_partition *partitions;
@@ -298,7 +338,7 @@ static int do_look(struct ob_leaser *leaser, struct ob_err *err)
 
 	ob_arena_reset(&leaser->arena, SIZE_MAX);
 
-	int r = ob_store_partitions(leaser->conf.store, leaser->conf.target, &leaser->arena,
+	int r = ob_store_partitions(leaser->conf.store, leaser->conf.reader, &leaser->arena,
 				    &partitions, &count, err);
 	if (r < 0)
 		return r;
@@ -319,8 +359,10 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 	(void)OB_FAULT(OB_FAULT_LEASE_TAKE_BEFORE);
 	ob_arena_reset(&leaser->arena, SIZE_MAX);
 
-	int r = ob_store_take(leaser->conf.store, leaser->conf.target, &leaser->owner, leaser->want,
+	int r = ob_store_take(leaser->conf.store, leaser->conf.reader, &leaser->owner, leaser->want,
 			      leaser->conf.lease_ttl_ms, &leaser->arena, &leases, &count, err);
+	if (r >= 0)
+		r = learn_count(leaser, leases, &count, err);
 	if (r < 0) {
 		/* It may have happened: a renewal tells. */
 		leaser->renew_us = 0;
@@ -330,16 +372,13 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 
 	struct ob_lease_view *view = view_lock(leaser);
 
-	/* What we know of their number was true before we held one: from now on it stays. */
-	if (view->count == 0 && count > 0)
-		leaser->seeded = false;
 	for (size_t i = 0; i < count; i++)
 		view_put(view, &leases[i], true, deadline_us(leaser, began));
 	view_unlock(leaser, count > 0);
 	leaser->want = 0;
 	if (count > 0 && leaser->conf.log)
 		ob_log(leaser->conf.log, OB_LOG_INFO, "partitions taken",
-		       OB_KV("relay", leaser->conf.target), OB_KI("partitions", (int64_t)count),
+		       OB_KV("relay", leaser->conf.reader), OB_KI("partitions", (int64_t)count),
 		       OB_KI("share", leaser->share));
 	return 0;
 }
@@ -362,7 +401,7 @@ static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 	if (count > 0) {
 		(void)OB_FAULT(OB_FAULT_RELEASE_BEFORE);
 
-		int r = ob_store_release(leaser->conf.store, leaser->conf.target, &leaser->owner,
+		int r = ob_store_release(leaser->conf.store, leaser->conf.reader, &leaser->owner,
 					 partitions, count, err);
 		if (r < 0)
 			return r;
@@ -381,7 +420,7 @@ static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 		leaser->renew_us = 0;
 	if (count > 0 && leaser->conf.log)
 		ob_log(leaser->conf.log, OB_LOG_INFO, "partitions released",
-		       OB_KV("relay", leaser->conf.target), OB_KI("partitions", (int64_t)count));
+		       OB_KV("relay", leaser->conf.reader), OB_KI("partitions", (int64_t)count));
 	return 0;
 }
 
@@ -394,8 +433,6 @@ static leaser_op *next_op(const struct ob_leaser *leaser, int64_t now)
 {
 	if (now >= leaser->beat_us)
 		return do_beat;
-	if (!leaser->conf.leasing)
-		return NULL;
 	if (now >= leaser->renew_us)
 		return do_renew;
 	if (!leaser->seeded)
@@ -403,7 +440,7 @@ static leaser_op *next_op(const struct ob_leaser *leaser, int64_t now)
 	if (atomic_load(&leaser->conf.view->answers) != leaser->answers)
 		return do_release;
 	if (now >= leaser->balance_us)
-		return do_balance;
+		return leaser->reaped ? do_balance : do_reap;
 	if (leaser->want > 0)
 		return leaser->looked ? do_take : do_look;
 	return NULL;
@@ -415,6 +452,12 @@ static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 
 	ob_metrics_error(leaser->conf.metrics, ob_clock_real_us(leaser->conf.clock), err, NULL);
 	leaser->retry_us = now_us(leaser) + wait_ms * 1000;
+	/*
+	 * Perhaps our connection is gone, and the others take over at once: what we send now they
+	 * send again. Beat first when the store is back.
+	 */
+	atomic_store(&leaser->conf.view->cut, true);
+	leaser->beat_us = 0;
 	if (err->kind == OB_ERR_FATAL) {
 		leaser->failed = true;
 		leaser->err = *err;
@@ -423,17 +466,13 @@ static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 		ob_log(leaser->conf.log, leaser->failed ? OB_LOG_ERROR : OB_LOG_WARN,
 		       leaser->failed ? "leases cannot be kept, stopping"
 				      : "store failed for the leases, trying again",
-		       OB_KV("relay", leaser->conf.target), OB_KV("error", err->msg),
+		       OB_KV("relay", leaser->conf.reader), OB_KV("error", err->msg),
 		       OB_KI("delay_ms", wait_ms));
 }
 
 static int64_t next_due(const struct ob_leaser *leaser)
 {
-	int64_t due = leaser->beat_us;
-
-	if (leaser->conf.leasing)
-		due = min_i64(due, min_i64(leaser->renew_us, leaser->balance_us));
-	return due;
+	return min_i64(leaser->beat_us, min_i64(leaser->renew_us, leaser->balance_us));
 }
 
 bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
@@ -476,14 +515,12 @@ int ob_leaser_leave(struct ob_leaser *leaser, struct ob_err *err)
 {
 	(void)OB_FAULT(OB_FAULT_LEAVE_BEFORE);
 
-	int r = ob_store_leave(leaser->conf.store, leaser->conf.target, &leaser->owner, err);
+	int r = ob_store_leave(leaser->conf.store, leaser->conf.reader, &leaser->owner, err);
 
 	if (r < 0)
 		return r;
 	(void)OB_FAULT(OB_FAULT_LEAVE_AFTER);
-	if (leaser->conf.leasing) {
-		view_lock(leaser)->count = 0;
-		view_unlock(leaser, true);
-	}
+	view_lock(leaser)->count = 0;
+	view_unlock(leaser, true);
 	return 0;
 }

@@ -34,9 +34,10 @@ struct ob_lease_view {
 	pthread_mutex_t lock;     /* guards leases, count and partition_count */
 	_Atomic uint64_t version; /* grows with every change by the leaser: look without the lock */
 	_Atomic uint64_t answers; /* grows with every answer by the worker */
+	_Atomic bool cut;         /* the leaser cannot reach the store: send nothing */
 	struct ob_view_lease *leases; /* by partition, OB_PARTITIONS_MAX of room */
 	size_t count;
-	uint32_t partition_count; /* of the target; 0: not yet known */
+	uint32_t partition_count; /* of the log; 0: not yet known */
 	uint64_t grants;          /* so far */
 	struct ob_uuid owner;     /* set once, by ob_leaser_init() */
 };
@@ -49,15 +50,14 @@ void ob_lease_view_done(struct ob_lease_view *view);
 uint32_t ob_fair_share(uint32_t partitions, uint32_t workers, uint32_t index);
 
 struct ob_leaser_conf {
-	const char *target;
+	const char *reader;
 	struct ob_uuid owner; /* random per process start and worker */
 	const char *hostname; /* for readers */
 	int32_t pid;
 	int64_t lease_ttl_ms, lease_renew_ms, heartbeat_ttl_ms;
-	bool leasing;           /* false: only heartbeats, for readers */
 	struct ob_store *store; /* borrowed; may be shared by the leasers of one thread */
 	const struct ob_clock *clock;
-	struct ob_lease_view *view; /* borrowed; NULL without leasing */
+	struct ob_lease_view *view; /* borrowed */
 	struct ob_metrics *metrics; /* borrowed; may be NULL */
 	const struct ob_log *log;   /* borrowed; NULL: silent */
 };
@@ -72,6 +72,7 @@ struct ob_leaser {
 	uint64_t answers; /* of the view, as far as they are dealt with */
 	uint32_t share, want;
 	bool seeded, looked; /* the lease rows exist; some partition was free when we looked */
+	bool reaped;         /* since the last balance */
 	bool leaving;        /* its share is none */
 	bool failed;         /* FATAL: see err */
 	struct ob_err err;   /* why it failed */

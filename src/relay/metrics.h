@@ -23,15 +23,15 @@ enum { OB_LAST_ERRORS = 5, OB_LAST_ERROR_TEXT = 160 };
 	X(retries, "attempts settled as failed that will be tried again") \
 	X(dead, "messages given up") \
 	X(down, "deliveries that met a sink that was down; they cost no attempt") \
-	X(forgotten, "messages dropped unsettled; they are fetched again") \
-	X(lost, "outcomes that were refused: the lease or claim was another's") \
-	X(vanished, "outcomes of rows that were gone or decided by an operator") \
-	X(fetches, "fetch calls") \
+	X(parked, "messages put behind an exception of their key") \
+	X(forgotten, "messages dropped unsettled; they are read again") \
+	X(lost, "outcomes that were refused: another worker had taken over") \
+	X(fetches, "read calls") \
 	X(settles, "settle calls that were recorded") \
 	X(store_errors, "store calls that failed") \
 	X(breaker_opened, "times the circuit breaker opened") \
 	X(alarms, "times most keys failed at once") \
-	X(cleaned, "rows deleted by retention")
+	X(cleaned, "rows removed by retention")
 
 /* Gauges: the state now, added up over workers. */
 #define OB_GAUGE_MAP(X) \

@@ -2,8 +2,6 @@
 /* Failure kinds to actions. */
 #include "relay/policy.h"
 
-#include "relay/mutants.h"
-
 static struct ob_verdict failed(const struct ob_policy *policy, uint32_t attempts, double random)
 {
 	uint32_t attempt = attempts < UINT32_MAX ? attempts + 1 : attempts;
@@ -23,8 +21,6 @@ struct ob_verdict ob_policy_judge(const struct ob_policy *policy, enum ob_err_ki
 	case OB_ERR_NONE:
 		return (struct ob_verdict){ .action = OB_ACT_PUBLISHED };
 	case OB_ERR_DOWN:
-		if (OB_IS_MUTANT(CHARGE_OUTAGE))
-			return failed(policy, attempts, random);
 		return (struct ob_verdict){ .action = OB_ACT_WAIT };
 	case OB_ERR_RETRY:
 		return failed(policy, attempts, random);

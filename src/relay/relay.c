@@ -68,14 +68,13 @@ static void make_leaser(struct ob_relay_slot *slot)
 	struct ob_relay *relay = slot->relay;
 	const struct ob_config_relay *conf = relay->conf.relay;
 	struct ob_leaser_conf leaser = {
-		.target = conf->name,
+		.reader = conf->name,
 		.owner = slot->id,
 		.hostname = relay->hostname,
 		.pid = (int32_t)getpid(),
 		.lease_ttl_ms = conf->leasing.lease_ttl_ms,
 		.lease_renew_ms = conf->leasing.lease_renew_ms,
 		.heartbeat_ttl_ms = conf->leasing.heartbeat_ttl_ms,
-		.leasing = conf->leasing.enabled,
 		.store = relay->store,
 		.clock = relay->clock,
 		.view = &slot->view,
@@ -111,12 +110,15 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 		.sink = slot->sink,
 		.settler = slot->settler,
 		.clock = relay->clock,
-		.view = conf->leasing.enabled ? &slot->view : NULL,
+		.view = &slot->view,
 		.metrics = &slot->metrics,
 		.log = relay->conf.log,
 		.sink_advised = &relay->sink_advised,
 		.classify = relay->conf.classify,
 		.classify_arg = relay->conf.classify_arg,
+		.wants = relay->conf.wants,
+		.wants_arg = relay->conf.wants_arg,
+		.end_seq = relay->conf.end_seq,
 		.seed = ob_rng_next(&rng),
 		.sink_wait_ms = SINK_WAIT_MS,
 	};
@@ -136,6 +138,44 @@ static void advise(struct ob_relay *relay)
 	ob_buf_done(&lines);
 }
 
+/* What it reads, for people. */
+static void write_filter(const struct ob_config_relay *conf, struct ob_buf *out)
+{
+	for (size_t i = 0; i < conf->type_count; i++)
+		ob_buf_addf(out, "%s%s", i > 0 ? "," : "types ", conf->types[i]);
+	for (size_t i = 0; i < conf->aggregate_count; i++)
+		ob_buf_addf(out, "%s%s",
+			    i > 0                  ? ","
+			    : conf->type_count > 0 ? " aggregates "
+						   : "aggregates ",
+			    conf->aggregates[i]);
+}
+
+static int make_reader(struct ob_relay *relay, struct ob_err *err)
+{
+	const struct ob_config_relay *conf = relay->conf.relay;
+	struct ob_buf filter = OB_BUF_INIT(1000);
+	struct ob_place place = { .start = conf->start, .at = conf->start_at };
+	bool made;
+
+	write_filter(conf, &filter);
+
+	struct ob_reader reader = {
+		.name = ob_str(conf->name),
+		.target = ob_str(conf->reads),
+		.filter = ob_str(ob_buf_str(&filter)),
+		.temporary = relay->conf.end_seq > 0,
+	};
+	int r = ob_store_reader_make(relay->store, &reader,
+				     relay->conf.place ? relay->conf.place : &place, &made, err);
+
+	ob_buf_done(&filter);
+	if (r >= 0 && made && relay->conf.log)
+		ob_log(relay->conf.log, OB_LOG_INFO, "reader made", OB_KV("relay", conf->name),
+		       OB_KV("reads", conf->reads));
+	return r;
+}
+
 static int make_all(struct ob_relay *relay, struct ob_err *err)
 {
 	const struct ob_config_relay *conf = relay->conf.relay;
@@ -148,6 +188,8 @@ static int make_all(struct ob_relay *relay, struct ob_err *err)
 		r = open_store(relay, &relay->store, err);
 	if (r >= 0)
 		r = ob_store_check(relay->store, err);
+	if (r >= 0)
+		r = make_reader(relay, err);
 	if (r < 0)
 		return r;
 	advise(relay);
@@ -246,6 +288,20 @@ int ob_relay_start(struct ob_relay *relay, struct ob_err *err)
 	int r = pthread_create(&relay->control, NULL, ob_relay_control_main, relay);
 
 	relay->control_started = relay->running = r == 0;
+	if (r == 0 && relay->conf.retention && relay->conf.retention->every_ms > 0) {
+		struct ob_retention_conf retention = {
+			.relay = relay->conf.relay->name,
+			.retention = relay->conf.retention,
+			.open = open_store,
+			.arg = relay,
+			.metrics = &relay->metrics,
+			.clock = relay->clock,
+			.log = relay->conf.log,
+		};
+
+		if (ob_retention_new(&retention, &relay->retention, err) < 0)
+			r = ENOMEM;
+	}
 	for (uint32_t i = 0; i < relay->slot_count && r == 0; i++) {
 		struct ob_relay_slot *slot = &relay->slots[i];
 
@@ -288,6 +344,8 @@ int ob_relay_join(struct ob_relay *relay, struct ob_err *err)
 	if (relay->control_started)
 		(void)pthread_join(relay->control, NULL);
 	relay->control_started = relay->running = false;
+	ob_retention_free(relay->retention);
+	relay->retention = NULL;
 	(void)pthread_mutex_lock(&relay->lock);
 	if (relay->err.kind != OB_ERR_NONE) {
 		*err = relay->err;
@@ -299,13 +357,11 @@ int ob_relay_join(struct ob_relay *relay, struct ob_err *err)
 
 /* ---- once ------------------------------------------------------------ */
 
-/* Everything that is free and due has been looked at. */
+/* Everything that is free and due has been read. */
 static bool is_through(struct ob_relay_slot *slot)
 {
 	const struct ob_leaser *leaser = &slot->leaser;
 
-	if (!slot->leaser.conf.leasing)
-		return ob_worker_is_idle(slot->worker);
 	if (!leaser->seeded || leaser->want > 0 || leaser->balance_us == 0)
 		return false;
 	/* Nothing for us: others hold all of it. */
@@ -316,9 +372,10 @@ static int drain(struct ob_relay_slot *slot, struct ob_err *err)
 {
 	struct ob_step step;
 
-	ob_worker_stop(slot->worker, OB_STOP_DRAIN);
+	/* From here on as after a stop: the sink has as much time, and no more. */
+	ob_relay_stop(slot->relay, OB_STOP_DRAIN);
 	for (;;) {
-		int64_t wake = INT64_MAX;
+		int64_t wake = ob_relay_pass_stop(slot);
 
 		(void)ob_relay_step_leaser(slot, &wake);
 		ob_worker_step(slot->worker, &step);
@@ -370,7 +427,7 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 	return r < 0 ? r : (int)(data.published + data.failed);
 }
 
-/* ---- looking --------------------------------------------------------- */
+/* ---- asking --------------------------------------------------------- */
 
 int64_t ob_relay_stalled_us(const struct ob_relay *relay)
 {
@@ -404,6 +461,20 @@ bool ob_relay_worker_metrics(struct ob_relay *relay, uint32_t index, struct ob_u
 	*ret_id = relay->slots[index].id;
 	ob_metrics_read(&relay->slots[index].metrics, ret_data);
 	return true;
+}
+
+bool ob_relay_has_ended(struct ob_relay *relay)
+{
+	struct ob_lease_view *view = &relay->slots[0].view;
+	uint32_t ended = 0, count;
+
+	/* A worker without a partition, since there are fewer, has nothing to say. */
+	for (uint32_t i = 0; i < relay->slot_count; i++)
+		ended += atomic_load(&relay->slots[i].ended);
+	(void)pthread_mutex_lock(&view->lock);
+	count = view->partition_count;
+	(void)pthread_mutex_unlock(&view->lock);
+	return count > 0 && ended == count;
 }
 
 const char *ob_relay_name(const struct ob_relay *relay)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One configured relay: its workers, each on a thread with its own store and
- * sink connections, and one control thread with its own connection for
- * heartbeats, leases and retention.
+ * sink connections, one control thread with its own connection for
+ * heartbeats and leases, and one for retention.
  */
 #ifndef OB_RELAY_RELAY_H
 #define OB_RELAY_RELAY_H
@@ -25,11 +25,16 @@ struct ob_relay_conf {
 	ob_relay_store_fn *open_store; /* NULL: relay->store; called on threads of the relay too */
 	ob_relay_sink_fn *open_sink;   /* NULL: relay->sink */
 	void *open_arg;
+	const struct ob_config_retention *retention; /* borrowed; NULL: nothing is removed */
+	int64_t end_seq; /* > 0: a replay: a temporary reader that ends after this number */
+	const struct ob_place *place; /* where a new reader begins; NULL: as configured */
+	ob_wants_fn *wants;           /* NULL: everything that the configuration lets through */
+	void *wants_arg;
 };
 
 /*
- * Connect everything and check the schema, but start nothing. A sink that is away is
- * no error. On success the caller owns *ret_relay.
+ * Connect everything, check the schema and make the reader if it is new, but start nothing. A sink
+ * that is away is no error. On success the caller owns *ret_relay.
  */
 int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, struct ob_err *err);
 /* Stops at once if it still runs; NULL is allowed. */
@@ -38,7 +43,7 @@ void ob_relay_free(struct ob_relay *relay);
 /* Start the threads. Signals should be blocked already. */
 int ob_relay_start(struct ob_relay *relay, struct ob_err *err);
 /*
- * Ask it to end; any thread, also again with more urgency. DRAIN: no more fetch, wait for
+ * Ask it to end; any thread, also again with more urgency. DRAIN: no more reads, wait for
  * confirmations up to shutdown_timeout, settle, release the leases. NOW: leave what is in
  * flight; leases are still released when the store answers at once.
  */
@@ -69,6 +74,9 @@ bool ob_relay_worker_metrics(struct ob_relay *relay, uint32_t index, struct ob_u
 			     struct ob_metrics_data *ret_data);
 const char *ob_relay_name(const struct ob_relay *relay);
 uint32_t ob_relay_workers(const struct ob_relay *relay);
+/* A replay: all workers have delivered and recorded everything up to its end. Any thread, after
+ * start. */
+bool ob_relay_has_ended(struct ob_relay *relay);
 /* One line for people about its sink; borrowed. */
 const char *ob_relay_sink(const struct ob_relay *relay);
 

@@ -4,6 +4,7 @@
 #define OB_RELAY_RELAY_IMPL_H
 
 #include "relay/relay.h"
+#include "relay/retention.h"
 
 /* One worker with everything that is its own. */
 struct ob_relay_slot {
@@ -24,6 +25,7 @@ struct ob_relay_slot {
 	int64_t leave_us;          /* the control thread's: not tried again before */
 	int wake_fd;               /* eventfd that wakes the worker thread */
 	_Atomic bool finished;     /* the worker thread is through */
+	_Atomic uint32_t ended;    /* a replay: partitions of which nothing is left */
 	_Atomic int64_t looped_us; /* when it was last seen to get on */
 };
 
@@ -35,14 +37,14 @@ struct ob_relay {
 	_Atomic bool sink_advised; /* a worker has told what the sink advises */
 	struct ob_relay_slot *slots;
 	uint32_t slot_count;
-	struct ob_store *store;    /* the control thread's */
-	struct ob_metrics metrics; /* the control thread's: retention */
+	struct ob_store *store;         /* the control thread's */
+	struct ob_metrics metrics;      /* the control thread's: retention */
+	struct ob_retention *retention; /* NULL: none */
 	pthread_t control;
 	bool control_started, running;
 	int control_fd, done_fd; /* eventfds */
 	_Atomic int stop;        /* enum ob_stop */
 	_Atomic int64_t stop_us; /* when the first stop came */
-	int64_t cleanup_us;      /* when retention is due */
 	pthread_mutex_t lock;    /* guards err */
 	struct ob_err err;       /* why it ended by itself */
 };
@@ -50,6 +52,9 @@ struct ob_relay {
 /* relay_loop.c: the threads, and both in one for ob_relay_once(). */
 void *ob_relay_worker_main(void *arg);  /* the slot */
 void *ob_relay_control_main(void *arg); /* the relay */
+/* Hand a wish to stop on to the worker; the time for confirmations is limited. Returns when it
+ * ends; INT64_MAX: there is no limit, or it is over. */
+int64_t ob_relay_pass_stop(struct ob_relay_slot *slot);
 /* One round of leases of one slot; true when something was done, lowers *wake_us. */
 bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us);
 /* Wait for what the step names, at most until `until_us`; consumes the slot's eventfd. */

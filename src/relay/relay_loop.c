@@ -61,8 +61,7 @@ void ob_relay_wait(const struct ob_relay_slot *slot, const struct ob_step *step,
 
 /* ---- worker threads -------------------------------------------------- */
 
-/* Hand a wish to stop on; the time for confirmations is limited. */
-static int64_t pass_stop(struct ob_relay_slot *slot)
+int64_t ob_relay_pass_stop(struct ob_relay_slot *slot)
 {
 	struct ob_relay *relay = slot->relay;
 	enum ob_stop stop = (enum ob_stop)atomic_load(&relay->stop);
@@ -86,10 +85,11 @@ void *ob_relay_worker_main(void *arg)
 	uint64_t answers = 0;
 
 	do {
-		int64_t until = pass_stop(slot);
+		int64_t until = ob_relay_pass_stop(slot);
 
 		ob_worker_step(slot->worker, &step);
-		/* A settle that hangs beside the loop is as bad as one inside it. */
+		atomic_store(&slot->ended, ob_worker_ended(slot->worker));
+		/* A concurrent settle that hangs is as bad as one inside the loop. */
 		atomic_store(&slot->looped_us,
 			     step.beside_us > 0 ? step.beside_us : ob_clock_boot_us(relay->clock));
 		/* A drained or lost partition is the control thread's business at once. */
@@ -158,45 +158,6 @@ static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
 		       OB_KV("relay", relay->conf.relay->name), OB_KV("error", err.msg));
 }
 
-/* One batch of retention when it is due; the rest at once, but after the leases. */
-static bool clean(struct ob_relay *relay, int64_t *wake_us)
-{
-	const struct ob_config_relay *conf = relay->conf.relay;
-	struct ob_err err = OB_ERR_INIT;
-	int64_t now = ob_clock_boot_us(relay->clock);
-	uint64_t published = 0, dead = 0;
-	struct ob_cleanup cleanup = {
-		.target = conf->name,
-		.published_ms = conf->cleanup.published_after_ms,
-		.dead_ms = conf->cleanup.dead_after_ms,
-		.limit = conf->cleanup.batch,
-	};
-
-	if (conf->cleanup.every_ms <= 0 ||
-	    (cleanup.published_ms == OB_NEVER_MS && cleanup.dead_ms == OB_NEVER_MS))
-		return false;
-	if (now < relay->cleanup_us) {
-		*wake_us = min_i64(*wake_us, relay->cleanup_us);
-		return false;
-	}
-
-	bool failed = ob_store_cleanup(relay->store, &cleanup, &published, &dead, &err) < 0;
-
-	if (failed) {
-		ob_metrics_error(&relay->metrics, ob_clock_real_us(relay->clock), &err, NULL);
-		if (relay->conf.log)
-			ob_log(relay->conf.log, OB_LOG_WARN, "cleanup failed, trying again later",
-			       OB_KV("relay", conf->name), OB_KV("error", err.msg));
-	}
-	ob_metrics_lock(&relay->metrics)->cleaned += published + dead;
-	ob_metrics_unlock(&relay->metrics);
-	if (!failed && cleanup.limit > 0 && published + dead >= cleanup.limit)
-		return true;
-	relay->cleanup_us = now + conf->cleanup.every_ms * 1000;
-	*wake_us = min_i64(*wake_us, relay->cleanup_us);
-	return false;
-}
-
 /* One round over all slots; *ret_left when every worker has left. */
 static bool control_round(struct ob_relay *relay, int64_t *wake_us, bool *ret_left)
 {
@@ -226,8 +187,6 @@ void *ob_relay_control_main(void *arg)
 		eventfd_t value;
 		bool worked = control_round(relay, &wake, &left);
 
-		if (!left && atomic_load(&relay->stop) == (int)OB_STOP_NO)
-			worked = clean(relay, &wake) || worked;
 		if (left || worked)
 			continue;
 		(void)poll(&fd, 1, timeout_ms(relay->clock, wake));

@@ -34,7 +34,7 @@ static void run(struct settler *s, struct ob_settle_job *job)
 		job->err.kind = OB_ERR_DOWN;
 		return;
 	}
-	job->r = ob_store_settle(s->store, &job->settle, job->lost, &job->settled, &job->err);
+	job->r = ob_store_settle(s->store, &job->settle, &job->err);
 }
 
 static struct timespec idle_end(const struct settler *s)

@@ -14,8 +14,6 @@
 /* What goes into ob_store_settle() and what came of it. */
 struct ob_settle_job {
 	struct ob_settle settle;
-	bool *lost;
-	struct ob_settled settled;
 	struct ob_err err; /* FATAL only from the settle itself, not from connecting */
 	int r;
 };

@@ -2,8 +2,6 @@
 /* The messages on which connections were lost, by number. */
 #include "relay/suspects.h"
 
-#include "relay/mutants.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,9 +74,9 @@ bool ob_suspects_drop(struct ob_suspects *suspects, int64_t seq, bool alone)
 	suspects->accused += who->drops + 1 == OB_SUSPECT_DROPS;
 	who->seq = seq;
 	who->drops++;
-	passed = who->passes != suspects->passes || OB_IS_MUTANT(CHARGE_HANG_UP);
+	passed = who->passes != suspects->passes;
 	who->passes = suspects->passes;
-	if (!alone || !passed || OB_IS_MUTANT(IGNORE_HANG_UP))
+	if (!alone || !passed)
 		return false;
 	if (++who->strikes < OB_SUSPECT_STRIKES)
 		return false;

@@ -3,10 +3,9 @@
 #include "relay/worker.h"
 
 #include "relay/failures.h"
-#include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
-/* One being settled, one acknowledged, one at the sink, one fetched ahead; large ones one less. */
+/* One being settled, one acknowledged, one at the sink, one read ahead; large ones one less. */
 enum { BATCHES_IN_MEMORY = 4, LARGE_BATCHES_IN_MEMORY = 3 };
 
 /* ---- making and freeing ---------------------------------------------- */
@@ -15,21 +14,27 @@ static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 {
 	const struct ob_config_relay *relay = worker->conf.relay;
 	bool ordered = (worker->conf.sink->ops->caps & OB_SINK_ORDERED) != 0;
-	enum ob_ordering ordering =
-		ob_worker_claims(worker) ? OB_ORDER_NONE : (enum ob_ordering)relay->ordering;
+	enum ob_ordering ordering = (enum ob_ordering)relay->ordering;
 	struct ob_flight_conf conf = {
 		.max_messages = BATCHES_IN_MEMORY * relay->batch_size,
 		.max_bytes = LARGE_BATCHES_IN_MEMORY * (size_t)relay->batch_bytes,
 		.ordering = ordering,
 		/*
-		 * With hold a refused message must stop those behind it, so none may be under
+		 * With hold a refused message must stop those after it, so none may be under
 		 * way. And a sink keeps the order of a key, not that of a partition's keys; nor
 		 * can a broker keep it among messages that it gets under several keys.
 		 */
 		.pipelined = ordered && ob_route_keeps_key(&worker->route) &&
 			     (ordering == OB_ORDER_NONE ||
 			      (ordering == OB_ORDER_KEY && relay->on_dead == OB_ON_DEAD_RELEASE)),
-		.claims = ob_worker_claims(worker),
+		.hold_dead = relay->on_dead == OB_ON_DEAD_HOLD,
+		.hold_delayed = relay->hold_delayed,
+	};
+
+	worker->decide = (struct ob_decide){
+		.ordering = ordering,
+		.hold_dead = conf.hold_dead,
+		.hold_delayed = conf.hold_delayed,
 	};
 
 	worker->alone = UINT64_MAX; /* no message's */
@@ -53,8 +58,8 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
 	worker->conf = *conf;
 	worker->owner = conf->id;
-	worker->hungry = true;
-	worker->generation = 1;
+	ob_worker_make_hungry(worker);
+	worker->flush_us = ob_worker_now(worker) + OB_WORKER_FLUSH_US;
 	worker->retry_due_us = INT64_MAX;
 	worker->policy = (struct ob_policy){
 		.retry = { relay->retry.base_delay_ms, relay->retry.max_backoff_ms,
@@ -81,9 +86,13 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 		free(worker);
 		return r;
 	}
-	worker->outcomes = calloc(worker->flight.conf.max_messages, sizeof(*worker->outcomes));
-	worker->settling = calloc(worker->flight.conf.max_messages, sizeof(struct ob_entry *));
-	if (!worker->outcomes || !worker->settling) {
+	size_t max = worker->flight.conf.max_messages;
+
+	worker->settling = calloc(max, sizeof(*worker->settling));
+	worker->changes = calloc(max, sizeof(*worker->changes));
+	worker->promotes = calloc(max, sizeof(*worker->promotes));
+	if (!worker->settling || !worker->changes || !worker->promotes ||
+	    ob_track_new(OB_FLIGHT_PARTITIONS, &worker->track, err) < 0) {
 		ob_worker_free(worker);
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
 	}
@@ -101,8 +110,12 @@ void ob_worker_free(struct ob_relay_worker *worker)
 	ob_flight_done(&worker->flight);
 	ob_suspects_done(&worker->suspects);
 	ob_route_done(&worker->route);
-	free(worker->outcomes);
+	for (size_t i = 0; i < worker->part_count; i++)
+		ob_progress_done(&worker->settle_parts[i].progress);
+	ob_track_free(worker->track);
 	free(worker->settling);
+	free(worker->changes);
+	free(worker->promotes);
 	free(worker);
 }
 
@@ -124,7 +137,7 @@ void ob_worker_reset_sink(struct ob_relay_worker *worker)
 {
 	ob_sink_reset(worker->conf.sink);
 	worker->sink_ready = worker->sink_full = false;
-	ob_flight_drop_sent(&worker->flight, ob_worker_now(worker));
+	ob_flight_unsend(&worker->flight);
 }
 
 void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
@@ -137,8 +150,8 @@ void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
 	if (err->kind == OB_ERR_FATAL) {
 		ob_worker_fail(worker, err);
 		/*
-		 * We can settle nothing any more: the leases will expire. But what is being
-		 * settled beside us is waited for, as at any stop.
+		 * We can settle nothing any more: the leases will expire. But a settle that
+		 * runs concurrently is waited for, as at any stop.
 		 */
 		ob_worker_reset_sink(worker);
 		if (!worker->job_runs)
@@ -173,16 +186,6 @@ void ob_worker_nudge(struct ob_relay_worker *worker)
 	atomic_store(&worker->nudged, true);
 }
 
-static void pretend_delivered(struct ob_relay_worker *worker)
-{
-	struct ob_flight *flight = &worker->flight;
-
-	for (uint32_t i = 0; i < flight->conf.max_messages; i++) {
-		if (flight->entries[i].state == OB_ENTRY_SENT)
-			ob_flight_ok(flight, &flight->entries[i], ob_worker_now(worker));
-	}
-}
-
 /* Act on a new wish to stop. */
 static bool begin_stop(struct ob_relay_worker *worker)
 {
@@ -191,9 +194,7 @@ static bool begin_stop(struct ob_relay_worker *worker)
 	if (stop == worker->stopping)
 		return false;
 	worker->stopping = stop;
-	ob_flight_drop_queued(&worker->flight, -1, ob_worker_now(worker));
-	if (OB_IS_MUTANT(LOSE_ON_DRAIN))
-		pretend_delivered(worker);
+	worker->flush_us = 0;
 	if (stop == OB_STOP_NOW)
 		ob_worker_reset_sink(worker);
 	return true;
@@ -206,7 +207,8 @@ static bool end_stop(struct ob_relay_worker *worker)
 	if (worker->stopping == OB_STOP_NO || worker->job_runs)
 		return false;
 	/* Told to leave at once, what the store would not take is left to the next owner. */
-	if (worker->flight.count > 0 && !(tried && worker->flight.in_flight == 0))
+	if (worker->flight.count + worker->unrecorded + worker->settles > 0 &&
+	    !(tried && worker->flight.in_flight == 0))
 		return false;
 	worker->state = worker->err.kind != OB_ERR_NONE ? OB_WORKER_FAILED : OB_WORKER_STOPPED;
 	return true;
@@ -229,29 +231,20 @@ static void check_probe(struct ob_relay_worker *worker)
 	}
 }
 
-/* What was forgotten, or whose key is free again, must be fetched anew. */
-static void check_hunger(struct ob_relay_worker *worker)
-{
-	if (worker->flight.forgotten != worker->forgotten ||
-	    worker->flight.held_keys < worker->held_keys)
-		worker->hungry = true;
-	worker->forgotten = worker->flight.forgotten;
-	worker->held_keys = worker->flight.held_keys;
-}
-
 /*
  * One thing at a time. What the sink gave comes first, then it gets more to do;
- * while it is at that, the store brings what comes next, and beside that records what is over.
+ * while it is at that, the store brings what comes next, and concurrently records what is over.
  */
 static bool work(struct ob_relay_worker *worker)
 {
-	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker))
+	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker) ||
+	    ob_worker_give_up_queued(worker))
 		return true;
 	if (ob_worker_poll(worker, 0) || ob_worker_send(worker, false))
 		return true;
 	if (ob_worker_settle_due(worker) && try_settle(worker))
 		return true;
-	if (ob_worker_fetch(worker) || ob_worker_send(worker, true))
+	if (ob_worker_take_over(worker) || ob_worker_read(worker) || ob_worker_send(worker, true))
 		return true;
 	if (ob_flight_outcome(&worker->flight) && try_settle(worker))
 		return true;
@@ -268,16 +261,16 @@ static int64_t min_i64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static int64_t fetch_wake(const struct ob_relay_worker *worker, int64_t now, int store_fd)
+static int64_t read_wake(const struct ob_relay_worker *worker, int64_t now, int store_fd)
 {
 	int64_t wake = min_i64(worker->idle_until_us, worker->retry_due_us);
 
-	if (worker->stopping != OB_STOP_NO || !ob_worker_can_fetch(worker))
+	if (worker->stopping != OB_STOP_NO || !ob_worker_can_read(worker))
 		return INT64_MAX;
 	if (worker->breaker.state == OB_BREAKER_OPEN)
 		return worker->breaker.open_until_us;
 	/* Full: an outcome will make room. */
-	if (worker->hungry)
+	if (ob_worker_is_hungry(worker))
 		return now + OB_WORKER_SINK_US;
 	return store_fd < 0 ? min_i64(wake, now + OB_WORKER_CHECK_US) : wake;
 }
@@ -285,13 +278,17 @@ static int64_t fetch_wake(const struct ob_relay_worker *worker, int64_t now, int
 static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_step *step)
 {
 	int64_t now = ob_worker_now(worker);
-	int64_t wake = fetch_wake(worker, now, step->store_fd);
+	int64_t wake = read_wake(worker, now, step->store_fd);
 	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
 
 	if (worker->flight.in_flight > 0)
 		wake = min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
+	if (worker->stopping == OB_STOP_NO && !worker->job_runs)
+		wake = min_i64(wake, worker->flush_us);
 	if (oldest && !worker->job_runs)
 		wake = min_i64(wake, oldest->since_us + OB_WORKER_SETTLE_US);
+	if (worker->untaken > 0 || (worker->settles && !worker->job_runs))
+		wake = min_i64(wake, worker->store_retry_us);
 	if (worker->flight.queued > 0)
 		wake = min_i64(wake, worker->breaker.state == OB_BREAKER_OPEN
 					     ? worker->breaker.open_until_us
@@ -338,12 +335,11 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 	if (worker->state == OB_WORKER_RUNNING) {
 		step.worked = work(worker);
 		check_probe(worker);
-		check_hunger(worker);
 		ob_worker_say_drained(worker);
 		publish(worker);
 	}
 	step.state = worker->state;
-	step.beside_us = worker->job_runs ? worker->job_began_us : 0;
+	step.beside_us = worker->job_runs ? worker->settle_began_us : 0;
 	if (step.state == OB_WORKER_RUNNING && !step.worked) {
 		int news_fd = ob_store_wake_fd(worker->conf.store);
 
@@ -358,8 +354,21 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 
 bool ob_worker_is_idle(const struct ob_relay_worker *worker)
 {
-	return worker->flight.count == 0 && !worker->hungry && worker->store_retry_us == 0 &&
-	       worker->data.fetches > 0;
+	return worker->flight.count == 0 && worker->unrecorded == 0 && !worker->settles &&
+	       worker->untaken == 0 && !ob_worker_is_hungry(worker) &&
+	       worker->store_retry_us == 0 && worker->data.fetches > 0;
+}
+
+uint32_t ob_worker_ended(const struct ob_relay_worker *worker)
+{
+	if (worker->conf.end_seq == 0 || !ob_worker_is_idle(worker))
+		return 0;
+	for (uint32_t p = 0; p < OB_LANES * worker->partition_count; p++) {
+		if (ob_track_has(worker->track, p) &&
+		    ob_track_read_from(worker->track, p)->pos < worker->conf.end_seq)
+			return 0;
+	}
+	return (uint32_t)worker->view_count;
 }
 
 const struct ob_err *ob_worker_error(const struct ob_relay_worker *worker)

@@ -4,7 +4,7 @@
  * step. It has no thread and never waits by itself: whoever drives it (a thread
  * of the relay, or the simulator with a virtual clock) calls ob_worker_step().
  *
- * Nothing here is written to the store but by settle (and claim, without leasing), so
+ * Nothing here is written to the store but by take_over and settle, so
  * freeing a worker at any moment is a crash: nothing is lost.
  */
 #ifndef OB_RELAY_WORKER_H
@@ -21,6 +21,10 @@
 typedef enum ob_err_kind ob_classify_fn(void *arg, const struct ob_message *message,
 					const struct ob_err *err);
 
+/* A filter of the caller's besides the configured one: what it refuses is passed over. Called on
+ * worker threads. */
+typedef bool ob_wants_fn(void *arg, const struct ob_message *message);
+
 struct ob_worker_conf {
 	const struct ob_config_relay *relay; /* its store and sink members are not looked at */
 	struct ob_uuid id;                   /* the owner of the leases */
@@ -28,13 +32,16 @@ struct ob_worker_conf {
 	struct ob_sink *sink;
 	struct ob_settler *settler; /* NULL: the worker settles by itself */
 	const struct ob_clock *clock;
-	struct ob_lease_view *view; /* NULL: row claims, without leasing and order */
+	struct ob_lease_view *view;
 	struct ob_metrics *metrics; /* NULL: none */
 	const struct ob_log *log;   /* NULL: silent */
 	_Atomic bool *sink_advised; /* shared by the workers of a relay, of which one tells what the
 				       sink advises; NULL: nobody does */
 	ob_classify_fn *classify;   /* NULL: the sink's kinds stand */
 	void *classify_arg;
+	ob_wants_fn *wants; /* NULL: everything */
+	void *wants_arg;
+	int64_t end_seq;  /* > 0: read no further than this number of the log (replay) */
 	uint64_t seed;    /* of jitter and probes; another one for each worker */
 	int sink_wait_ms; /* how long a step may wait in the sink's poll when it has no fd; 0 in the
 			     simulator */
@@ -54,7 +61,7 @@ struct ob_step {
 	int64_t wake_us; /* else: nothing to do before this time of the boot clock, unless an fd is
 			    readable, the view has a new version, or stop was called */
 	int store_fd, sink_fd; /* to wait on for reading; -1: none */
-	int64_t beside_us;     /* when the settle that runs beside it began; 0: none does */
+	int64_t beside_us;     /* start of the concurrent settle; 0 if none */
 };
 
 struct ob_relay_worker;
@@ -67,13 +74,13 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 void ob_worker_free(struct ob_relay_worker *worker);
 
 /*
- * Do at most one of: take in a new view of the leases, poll the sink, send
- * a run of messages, settle (or begin to), fetch. At most one store call that reads or writes rows.
+ * Do at most one of: take in a new view of the leases, take a journal over, poll the sink, send
+ * a run of messages, settle (or begin to), read. At most one store call that reads or writes rows.
  */
 void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step);
 
 /*
- * DRAIN: fetch and send no more, wait for what is in flight, settle, then the state is
+ * DRAIN: read and send no more, wait for what is in flight, settle, then the state is
  * STOPPED. NOW: also forget what is in flight; settle what is known, once. Any thread.
  */
 void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how);
@@ -81,8 +88,11 @@ void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how);
 /* Look for work at the next step, whatever the idle backoff says. Any thread. */
 void ob_worker_nudge(struct ob_relay_worker *worker);
 
-/* Nothing in memory, and the last look at every partition found nothing. */
+/* Nothing in memory, and the last read of every partition found nothing. */
 bool ob_worker_is_idle(const struct ob_relay_worker *worker);
+/* With an end: how many partitions it holds, once everything up to it has been read and recorded in
+ * all of them; 0 before. */
+uint32_t ob_worker_ended(const struct ob_relay_worker *worker);
 /* Why it failed; kind NONE while it has not. */
 const struct ob_err *ob_worker_error(const struct ob_relay_worker *worker);
 

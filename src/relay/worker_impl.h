@@ -4,6 +4,7 @@
 #define OB_RELAY_WORKER_IMPL_H
 
 #include "base/rng.h"
+#include "log/track.h"
 #include "relay/breaker.h"
 #include "relay/flight.h"
 #include "relay/policy.h"
@@ -12,34 +13,54 @@
 #include "relay/worker.h"
 
 enum {
-	OB_WORKER_ACKS = 256,        /* outcomes of one poll */
-	OB_WORKER_RUN = 256,         /* messages of one send step */
-	OB_WORKER_SETTLE_US = 5000,  /* an outcome waits no longer than this */
-	OB_WORKER_SINK_US = 20000,   /* look at the sink's own timers while outcomes are awaited */
-	OB_WORKER_KEEP_US = 1000000, /* let a sink with nothing under way keep its connection */
-	OB_WORKER_CHECK_US = 5000,   /* ask a store that has no fd for news */
-	OB_WORKER_IDLE_MS = 10,      /* first wait after finding nothing */
-	OB_WORKER_STORE_MS = 50,     /* first wait after a store error */
+	OB_WORKER_ACKS = 256,          /* outcomes of one poll */
+	OB_WORKER_RUN = 256,           /* messages of one send step */
+	OB_WORKER_SETTLE_US = 5000,    /* an outcome waits no longer than this */
+	OB_WORKER_FLUSH_US = 10000000, /* progress over what was not ours is recorded this often */
+	OB_WORKER_SPILL_US = 1000000,  /* what is confirmed is recorded after this time, even if
+					  one before it is not */
+	OB_WORKER_LANE_US = 20000,     /* during a backlog, how often the lanes above it are read */
+	OB_WORKER_SINK_US = 20000,     /* serve the sink's own timers while outcomes are awaited */
+	OB_WORKER_KEEP_US = 1000000,   /* let a sink with nothing under way keep its connection */
+	OB_WORKER_CHECK_US = 5000,     /* ask a store that has no fd for news */
+	OB_WORKER_IDLE_MS = 10,        /* first wait after finding nothing */
+	OB_WORKER_STORE_MS = 50,       /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
 	OB_WORKER_ALONE_MS =
 		10000, /* settle without the settler after it has failed; then longer */
 	OB_WORKER_ALONE_CAP_MS = 300000,
 };
 
-/* A partition as the worker knows it. */
+/* A partition (by hash) as the worker knows it. */
 struct ob_worker_part {
 	uint64_t epoch, grant;
 	int64_t deadline_us;
 	bool owned, draining;
-	bool said; /* drained, and the view knows */
+	bool taken; /* its journal is ours: it may be read */
+	bool said;  /* drained, and the view knows */
+};
+
+/* What has an outcome that the journal does not say yet, by partition number. */
+struct ob_worker_tally {
+	uint32_t unrecorded, published, failed;
+	bool changed; /* its exceptions change with the settle that is being collected */
+};
+
+/* An outcome, or a spill, of the settle that runs. */
+struct ob_settling {
+	struct ob_entry *entry;
+	uint64_t order;                /* tells whether the entry is still the same message */
+	struct ob_flight_batch *batch; /* a spill: kept, whatever becomes of the entry */
 };
 
 struct ob_relay_worker {
 	struct ob_worker_conf conf;
 	struct ob_flight flight;
+	struct ob_track *track;
 	struct ob_breaker breaker;
 	struct ob_suspects suspects;
 	struct ob_policy policy;
+	struct ob_decide decide;
 	struct ob_route route;
 	struct ob_rng rng;
 	struct ob_metrics_data data; /* counters, published after each step */
@@ -56,19 +77,18 @@ struct ob_relay_worker {
 	struct ob_worker_part parts[OB_PARTITIONS_MAX];
 	struct ob_view_lease view[OB_PARTITIONS_MAX];
 	size_t view_count;
-	uint32_t partition_count, draining, rotation;
+	uint32_t partition_count, draining, untaken;
 	bool view_waits; /* a lease in it cannot be taken before the settle that runs has ended */
 
 	/* store */
 	int64_t store_retry_us; /* 0: it is well */
 	struct ob_backoff store_backoff, idle_backoff;
-	uint64_t generation;   /* of fetches, with what the flight has forgotten */
-	bool hungry;           /* there may be work */
-	int64_t idle_until_us; /* look again then in any case */
-	int64_t retry_due_us;  /* the next retry that we know of */
-	struct ob_uuid token;  /* of the next row claim */
-	uint64_t forgotten;    /* as far as hunger knows */
-	uint32_t held_keys;
+	bool hungry[OB_LANES]; /* the log may have more for this lane */
+	bool apart;            /* the lanes stand at different places: each is read by itself */
+	bool exceptions_due;   /* there may be more of them */
+	int64_t lane_read_us[OB_LANES]; /* when it was last read */
+	int64_t idle_until_us;          /* read again then in any case */
+	int64_t retry_due_us;           /* the next retry that we know of */
 
 	/* sink */
 	bool sink_ready, sink_full, probing;
@@ -78,18 +98,22 @@ struct ob_relay_worker {
 
 	/* room for one call each */
 	struct ob_ack acks[OB_WORKER_ACKS];
-	uint32_t fetch_parts[OB_PARTITIONS_MAX];
-	uint64_t fetch_epochs[OB_PARTITIONS_MAX];
-	struct ob_outcome *outcomes;
-	struct ob_entry **settling;
-	struct ob_lease leases[OB_PARTITIONS_MAX];
-	bool lost[OB_PARTITIONS_MAX];
-	size_t settling_count, lease_count;
+	struct ob_read_part read_parts[OB_FLIGHT_PARTITIONS];
 
-	/* the settle that runs beside us, with the room above */
+	/* what is not recorded yet, and the settle that runs */
+	struct ob_worker_tally tally[OB_FLIGHT_PARTITIONS];
+	uint32_t unrecorded; /* of all partitions */
+	int64_t flush_us, spill_us;
+	struct ob_settling *settling;
+	struct ob_change *changes;
+	struct ob_promote *promotes;
+	struct ob_settle_part settle_parts[OB_FLIGHT_PARTITIONS];
+	uint64_t settle_spans[OB_FLIGHT_PARTITIONS]; /* how far each goes */
+	size_t settling_count, change_count, promote_count, part_count;
 	struct ob_settle_job job;
-	bool job_runs;
-	int64_t job_began_us, alone_until_us;
+	bool settles;  /* it was collected and the store has not answered it */
+	bool job_runs; /* the settler has it */
+	int64_t settle_began_us, alone_until_us;
 	struct ob_backoff alone_backoff;
 };
 
@@ -98,14 +122,21 @@ static inline int64_t ob_worker_now(const struct ob_relay_worker *worker)
 	return ob_clock_boot_us(worker->conf.clock);
 }
 
-static inline bool ob_worker_claims(const struct ob_relay_worker *worker)
+/* The hash of a partition number; its number in a lane. */
+static inline uint32_t ob_worker_hash(const struct ob_relay_worker *worker, uint32_t partition)
 {
-	return !worker->conf.view;
+	return partition % worker->partition_count;
+}
+
+static inline uint32_t ob_worker_number(const struct ob_relay_worker *worker, uint32_t hash,
+					uint32_t lane)
+{
+	return lane * worker->partition_count + hash;
 }
 
 /* worker.c: what goes wrong for good: what is known is still settled, then the state is FAILED. */
 void ob_worker_fail(struct ob_relay_worker *worker, const struct ob_err *err);
-/* worker.c: the sink forgets everything, and so do we. */
+/* worker.c: the sink forgets everything; what was sent is queued again. */
 void ob_worker_reset_sink(struct ob_relay_worker *worker);
 /* worker.c: a store call failed: wait, or fail. */
 void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
@@ -114,32 +145,41 @@ void ob_worker_store_ok(struct ob_relay_worker *worker);
 
 /* worker_lease.c */
 bool ob_worker_take_view(struct ob_relay_worker *worker);
-void ob_worker_lose(struct ob_relay_worker *worker, uint32_t partition);
+/* Take the journal of new partitions over: the fence. */
+bool ob_worker_take_over(struct ob_relay_worker *worker);
+/* A partition (by hash) is not ours any more, and the leaser is told if `say`. */
+void ob_worker_lose(struct ob_relay_worker *worker, uint32_t hash, bool say);
 void ob_worker_say_drained(struct ob_relay_worker *worker);
-void ob_worker_say_lost(struct ob_relay_worker *worker, uint32_t partition);
-bool ob_worker_may_send(const struct ob_relay_worker *worker, const struct ob_entry *entry);
+/* What is queued of partitions that we are leaving; true when something was done. */
+bool ob_worker_give_up_queued(struct ob_relay_worker *worker);
+bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash);
 
 /* worker_sink.c: true when something was done */
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms);
 /* A probe is no suspect, unless `any` may go: when nothing else can be had. */
 bool ob_worker_send(struct ob_relay_worker *worker, bool any);
-/* worker_sink.c: the next message that is no suspect, among the first few; or NULL. */
-struct ob_entry *ob_worker_probe(struct ob_relay_worker *worker);
+/* Is there a message to probe the sink with that is no suspect? */
+bool ob_worker_has_probe(struct ob_relay_worker *worker);
 
 /* worker_settle.c */
-bool ob_worker_settle_due(const struct ob_relay_worker *worker);
+bool ob_worker_settle_due(struct ob_relay_worker *worker);
 bool ob_worker_settle(struct ob_relay_worker *worker);
-/* Is something of this partition being settled beside us? */
-bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t partition);
-/* Take in what was settled beside us. */
+/* Is something of this partition (by hash) being settled concurrently? */
+bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t hash);
+/* Take in what was settled concurrently. */
 bool ob_worker_settle_end(struct ob_relay_worker *worker);
+/* Is there progress of this partition (by hash) over messages that is not recorded? */
+bool ob_worker_has_unrecorded(const struct ob_relay_worker *worker, uint32_t hash);
 
-/* worker_fetch.c */
-bool ob_worker_fetch(struct ob_relay_worker *worker);
+/* worker_read.c */
+bool ob_worker_read(struct ob_relay_worker *worker);
 bool ob_worker_check_news(struct ob_relay_worker *worker);
-/* Would it look at them? */
+/* There may be something in every lane. */
+void ob_worker_make_hungry(struct ob_relay_worker *worker);
+bool ob_worker_is_hungry(const struct ob_relay_worker *worker);
+/* True if a store notification would cause a read now. */
 bool ob_worker_wants_news(const struct ob_relay_worker *worker);
-/* Something may be there for us to fetch, sooner or later: false without partitions. */
-bool ob_worker_can_fetch(const struct ob_relay_worker *worker);
+/* Something may be there for us to read, sooner or later: false without partitions. */
+bool ob_worker_can_read(const struct ob_relay_worker *worker);
 
 #endif

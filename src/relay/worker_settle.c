@@ -1,20 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* The worker's settle: what the sink has acknowledged is written down, fenced by our leases. */
+/*
+ * The worker's settle: progress over what has an outcome, and the exceptions, go to the store
+ * together, fenced by the journal.
+ */
+#include "base/cleanup.h"
+#include "log/cover.h"
 #include "relay/faultpoints.h"
-#include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
 #include <assert.h>
 
-bool ob_worker_settle_due(const struct ob_relay_worker *worker)
-{
-	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
+/* ---- when ------------------------------------------------------------ */
 
-	if (!oldest || worker->job_runs)
+/* A message that is not confirmed while others, read later, are: the position goes on without it.
+ */
+static void spill_stragglers(struct ob_relay_worker *worker, int64_t now)
+{
+	struct ob_flight *flight = &worker->flight;
+	bool idle = flight->ready.next == &flight->ready && worker->unrecorded > 0;
+
+	if (now < worker->spill_us || flight->in_flight == 0 ||
+	    worker->breaker.state != OB_BREAKER_CLOSED)
+		return;
+	worker->spill_us = now + OB_WORKER_SETTLE_US;
+
+	uint64_t span = ob_track_spill(worker->track, idle ? now - OB_WORKER_SPILL_US : INT64_MIN);
+
+	for (uint32_t i = 0; span > 0 && i < flight->conf.max_messages; i++) {
+		struct ob_entry *entry = &flight->entries[i];
+
+		if (entry->state >= OB_ENTRY_QUEUED && entry->state <= OB_ENTRY_JUDGE &&
+		    entry->span > 0 && entry->span <= span)
+			ob_flight_spill(flight, entry);
+	}
+}
+
+bool ob_worker_settle_due(struct ob_relay_worker *worker)
+{
+	const struct ob_flight *flight = &worker->flight;
+	const struct ob_entry *oldest = ob_flight_outcome(flight);
+	int64_t now = ob_worker_now(worker);
+
+	if (worker->settles)
+		return !worker->job_runs;
+	spill_stragglers(worker, now);
+	if (flight->spills > 0 || now >= worker->flush_us ||
+	    (worker->unrecorded > 0 && flight->count == 0))
+		return true;
+	if (!oldest)
 		return false;
-	return worker->flight.unsettled >= worker->conf.relay->batch_size ||
-	       worker->flight.in_flight + worker->flight.queued == 0 ||
-	       ob_worker_now(worker) - oldest->since_us >= OB_WORKER_SETTLE_US;
+	return flight->unsettled >= worker->conf.relay->batch_size ||
+	       flight->in_flight + flight->queued == 0 ||
+	       now - oldest->since_us >= OB_WORKER_SETTLE_US;
 }
 
 /* Most keys failing at once is an outage: no message pays for it. */
@@ -33,182 +70,338 @@ static void look_for_outage(struct ob_relay_worker *worker)
 			       "most keys fail at once: taken as an outage, nothing is given up",
 			       OB_KV("relay", worker->conf.relay->name));
 	}
-	ob_flight_drop_failures(&worker->flight, now);
+	ob_flight_undo_failures(&worker->flight);
 }
 
-/* The oldest outcomes; with row claims, those of one claim. */
-static size_t collect(struct ob_relay_worker *worker)
-{
-	struct ob_entry *entry = ob_flight_outcome(&worker->flight);
-	const struct ob_flight_batch *claim =
-		entry && ob_worker_claims(worker) ? entry->batch : NULL;
-	size_t count = 0;
+/* ---- what ------------------------------------------------------------ */
 
-	for (; entry; entry = ob_flight_outcome_next(&worker->flight, entry)) {
-		if (claim && entry->batch != claim)
-			continue;
-		worker->settling[count] = entry;
-		worker->outcomes[count] = (struct ob_outcome){
-			.message = entry->message,
-			.kind = entry->outcome,
-			.delay_ms = entry->delay_ms,
-			.error = ob_str(entry->error ? entry->error : ""),
+static bool add_change(struct ob_relay_worker *worker, const struct ob_entry *entry,
+		       enum ob_outcome_kind kind)
+{
+	struct ob_change *change = &worker->changes[worker->change_count];
+	struct ob_str error = ob_str(entry->error ? entry->error : "");
+	bool promote;
+
+	if (!ob_exception_decide(&worker->decide, entry->message, kind, entry->delay_ms, error,
+				 change, &promote))
+		return false;
+	worker->change_count++;
+	worker->tally[change->partition].changed = true;
+	if (promote)
+		worker->promotes[worker->promote_count++] = (struct ob_promote){
+			.partition = entry->message->partition,
+			.queue = ob_exception_queue(&worker->decide, entry->message),
 		};
-		count++;
-	}
-	return count;
+	return true;
 }
 
-/* The leases of the outcomes' partitions, with the epochs under which they were fetched. */
-static size_t collect_leases(struct ob_relay_worker *worker, size_t outcomes)
+/* It has an outcome: progress need not wait for it any more. Once for each message. */
+static void count(struct ob_relay_worker *worker, struct ob_entry *entry, bool changes)
 {
-	bool seen[OB_PARTITIONS_MAX] = { false };
-	size_t count = 0;
+	struct ob_worker_tally *tally = &worker->tally[entry->message->partition];
 
-	for (size_t i = 0; i < outcomes; i++) {
-		uint32_t p = worker->outcomes[i].message->partition;
+	/* An exception that stays as it is leaves nothing to record: no row would ever tell. */
+	if (entry->counted || (entry->span == 0 && !changes))
+		return;
+	entry->counted = true;
+	if (entry->span > 0)
+		ob_track_close(worker->track, entry->span, entry->message->partition);
+	entry->span = 0;
+	tally->unrecorded++;
+	worker->unrecorded++;
+	tally->published += entry->outcome == OB_OUTCOME_PUBLISHED;
+	tally->failed += entry->outcome == OB_OUTCOME_RETRY || entry->outcome == OB_OUTCOME_DEAD;
+}
 
-		if (seen[p])
+static void add_settling(struct ob_relay_worker *worker, struct ob_entry *entry,
+			 struct ob_flight_batch *batch)
+{
+	worker->settling[worker->settling_count++] =
+		(struct ob_settling){ entry, entry->order, batch };
+}
+
+static void collect_outcomes(struct ob_relay_worker *worker)
+{
+	struct ob_entry *next;
+
+	for (struct ob_entry *entry = ob_flight_outcome(&worker->flight); entry; entry = next) {
+		next = ob_flight_outcome_next(&worker->flight, entry);
+		ob_flight_unspill(&worker->flight, entry);
+		count(worker, entry, add_change(worker, entry, entry->outcome));
+		ob_flight_settle_begin(&worker->flight, entry);
+		add_settling(worker, entry, NULL);
+	}
+}
+
+static void collect_spills(struct ob_relay_worker *worker)
+{
+	struct ob_flight *flight = &worker->flight;
+
+	for (uint32_t i = 0; flight->spills > 0 && i < flight->conf.max_messages; i++) {
+		struct ob_entry *entry = &flight->entries[i];
+
+		if (entry->state == OB_ENTRY_FREE || entry->spill != OB_SPILL_WANTED)
 			continue;
-		seen[p] = true;
-		worker->lost[count] = false;
-		worker->leases[count++] = (struct ob_lease){ p, worker->parts[p].epoch };
+		(void)add_change(worker, entry, OB_OUTCOME_SPILL);
+		if (entry->span > 0)
+			ob_track_close(worker->track, entry->span, entry->message->partition);
+		entry->span = 0;
+		entry->spill = OB_SPILL_SETTLING;
+		entry->batch->refs++; /* the settler reads its key, even if we lose it meanwhile */
+		add_settling(worker, entry, entry->batch);
 	}
-	return count;
 }
 
-static bool is_lost(const struct ob_relay_worker *worker, uint32_t partition)
+static int by_queue(const void *a, const void *b)
 {
-	for (size_t i = 0; i < worker->lease_count; i++) {
-		if (worker->lost[i] && worker->leases[i].partition == partition)
-			return true;
-	}
-	return false;
+	const struct ob_promote *x = a, *y = b;
+
+	if (x->partition != y->partition)
+		return x->partition < y->partition ? -1 : 1;
+
+	size_t n = x->queue.n < y->queue.n ? x->queue.n : y->queue.n;
+	int r = n > 0 ? memcmp(x->queue.p, y->queue.p, n) : 0;
+
+	return r != 0 ? r : (x->queue.n > y->queue.n) - (x->queue.n < y->queue.n);
 }
 
-/* Count what was applied, as exactly as the store tells, and let it go. */
-static void let_go(struct ob_relay_worker *worker, bool any_lost)
+/* Each queue once: many rows of one key may be parked together. */
+static void unite_promotes(struct ob_relay_worker *worker)
 {
-	int64_t now = ob_worker_now(worker);
+	size_t kept = 0;
 
-	for (size_t i = 0; i < worker->settling_count; i++) {
-		const struct ob_outcome *outcome = &worker->outcomes[i];
-		struct ob_entry *entry = worker->settling[i];
-		bool lost = any_lost && is_lost(worker, outcome->message->partition);
+	if (worker->promote_count < 2)
+		return;
+	qsort(worker->promotes, worker->promote_count, sizeof(worker->promotes[0]), by_queue);
+	for (size_t i = 0; i < worker->promote_count; i++) {
+		if (kept == 0 || by_queue(&worker->promotes[kept - 1], &worker->promotes[i]) != 0)
+			worker->promotes[kept++] = worker->promotes[i];
+	}
+	worker->promote_count = kept;
+}
 
-		if (!lost && outcome->kind == OB_OUTCOME_PUBLISHED)
-			worker->data.published++;
-		if (!lost &&
-		    (outcome->kind == OB_OUTCOME_RETRY || outcome->kind == OB_OUTCOME_DEAD))
-			worker->data.failed++;
-		if (!lost && outcome->kind == OB_OUTCOME_DEAD)
-			worker->data.dead++;
-		if (!lost && outcome->kind == OB_OUTCOME_RETRY) {
-			int64_t due = now + outcome->delay_ms * 1000;
+/*
+ * A journal row for each partition that has changes, or progress over messages; on a flush also
+ * over what was not ours. With changes the row is needed even where progress stands still: it is
+ * the fence.
+ */
+static void collect_parts(struct ob_relay_worker *worker, bool flush)
+{
+	uint32_t numbers = OB_LANES * worker->partition_count;
 
-			worker->data.retries++;
-			if (due < worker->retry_due_us)
-				worker->retry_due_us = due;
+	worker->part_count = 0;
+	for (uint32_t p = 0; p < numbers; p++) {
+		struct ob_worker_tally *tally = &worker->tally[p];
+		const struct ob_progress *progress;
+		uint64_t span;
+
+		if ((tally->unrecorded == 0 && !tally->changed && !flush) ||
+		    !ob_track_has(worker->track, p))
+			continue;
+		if (!ob_track_recordable(worker->track, p, &progress, &span) && !tally->changed)
+			continue;
+		tally->changed = false;
+		worker->settle_spans[worker->part_count] = span;
+		worker->settle_parts[worker->part_count++] = (struct ob_settle_part){
+			.partition = p,
+			.epoch = worker->parts[ob_worker_hash(worker, p)].epoch,
+			.batch = ob_track_batch(worker->track, p) + 1,
+			.progress = *progress,
+			.published = tally->published,
+			.failed = tally->failed,
+		};
+	}
+}
+
+static struct ob_settle_part *find_part(struct ob_relay_worker *worker, uint32_t partition);
+
+/*
+ * An exception that is out before progress covers its row: without it the row would be read from
+ * the log, and sent again. An operator may have made it of a row that nobody had read, or an owner
+ * before us whose progress over it was not recorded.
+ */
+static void keep_those_ahead(struct ob_relay_worker *worker)
+{
+	OB_CLEANUP(ob_cover_close) struct ob_cover cover = { 0 };
+	const struct ob_settle_part *covered = NULL;
+
+	for (size_t i = 0; i < worker->change_count; i++) {
+		struct ob_change *change = &worker->changes[i];
+		const struct ob_settle_part *part = find_part(worker, change->partition);
+
+		if (change->kind != OB_CHANGE_REMOVE || !part)
+			continue;
+		if (part != covered) {
+			ob_cover_close(&cover);
+			(void)ob_cover_open(&cover, &part->progress);
+			covered = part;
 		}
-		/* Whatever was not plainly published may have set other rows free. */
-		if (outcome->kind != OB_OUTCOME_PUBLISHED || outcome->message->attempts > 0) {
-			worker->hungry = true;
-			worker->generation++;
-		}
+		if (ob_cover_has(&cover, change->seq, change->txid))
+			continue;
+		change->kind = OB_CHANGE_SET;
+		change->state = OB_STATE_DONE;
+		change->due = OB_DUE_NEVER;
+		change->queue = OB_STR_NULL;
+	}
+}
+
+static struct ob_settle_part *find_part(struct ob_relay_worker *worker, uint32_t partition)
+{
+	size_t low = 0, high = worker->part_count;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (worker->settle_parts[mid].partition < partition)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < worker->part_count && worker->settle_parts[low].partition == partition
+		       ? &worker->settle_parts[low]
+		       : NULL;
+}
+
+/* ---- afterwards ------------------------------------------------------ */
+
+static void count_settled(struct ob_relay_worker *worker, const struct ob_entry *entry)
+{
+	switch (entry->outcome) {
+	case OB_OUTCOME_PUBLISHED:
+		worker->data.published++;
+		break;
+	case OB_OUTCOME_RETRY: {
+		int64_t due = ob_worker_now(worker) + entry->delay_ms * 1000;
+
+		worker->data.retries++;
+		worker->data.failed++;
+		if (due < worker->retry_due_us)
+			worker->retry_due_us = due;
+		break;
+	}
+	case OB_OUTCOME_DEAD:
+		worker->data.failed++;
+		worker->data.dead++;
+		break;
+	case OB_OUTCOME_PARK:
+		worker->data.parked++;
+		break;
+	case OB_OUTCOME_DELAY:
+	case OB_OUTCOME_SPILL:
+		break;
+	}
+	/* The queue of an exception that is out, or parked without a head, may have a new head. */
+	if (entry->outcome != OB_OUTCOME_PUBLISHED || entry->message->excepted)
+		worker->exceptions_due = true;
+}
+
+/* One outcome or spill of a settle that was answered. */
+static void end_one(struct ob_relay_worker *worker, const struct ob_settling *settling)
+{
+	struct ob_entry *entry = settling->entry;
+	bool spill = settling->batch != NULL;
+
+	if (spill) {
+		settling->batch->refs--;
+		if (entry->order != settling->order || entry->state == OB_ENTRY_FREE)
+			return;
+	}
+
+	const struct ob_settle_part *part = find_part(worker, entry->message->partition);
+	/* Without a row there was nothing to write about it: progress will tell. */
+	enum ob_settled settled = part ? part->settled : OB_SETTLED;
+
+	if (settled == OB_SETTLE_MOVED && spill) {
+		entry->spill = OB_SPILL_WANTED;
+	} else if (settled == OB_SETTLE_MOVED) {
+		ob_flight_settle_failed(&worker->flight, entry);
+	} else {
+		if (settled == OB_SETTLED && !spill)
+			count_settled(worker, entry);
+		worker->data.lost += settled == OB_SETTLE_LOST;
 		ob_flight_settled(&worker->flight, entry);
 	}
 }
 
-static void drop_lost(struct ob_relay_worker *worker)
+static void end_part(struct ob_relay_worker *worker, size_t at)
 {
-	for (size_t i = 0; i < worker->lease_count; i++) {
-		const struct ob_lease *lease = &worker->leases[i];
-		const struct ob_worker_part *part = &worker->parts[lease->partition];
+	const struct ob_settle_part *part = &worker->settle_parts[at];
+	struct ob_worker_tally *tally = &worker->tally[part->partition];
+	uint32_t hash = ob_worker_hash(worker, part->partition);
 
-		if (!worker->lost[i])
-			continue;
-		if (worker->conf.log)
-			ob_log(worker->conf.log, OB_LOG_WARN,
-			       "lease was taken by another worker, its results are discarded",
-			       OB_KV("relay", worker->conf.relay->name),
-			       OB_KI("partition", lease->partition));
-		/* It may be gone already: it was settled beside us. */
-		if (!part->owned)
-			continue;
-		assert(part->epoch == lease->epoch);
-		ob_worker_say_lost(worker, lease->partition);
-		ob_worker_lose(worker, lease->partition);
+	/* It may be gone already: it was settled concurrently. */
+	if (!ob_track_has(worker->track, part->partition))
+		return;
+	switch (part->settled) {
+	case OB_SETTLED:
+		ob_track_recorded(worker->track, part->partition, worker->settle_spans[at],
+				  part->batch);
+		/* What was confirmed after an open message still waits for it. */
+		worker->unrecorded -= tally->unrecorded;
+		*tally = (struct ob_worker_tally){
+			.unrecorded = ob_track_unrecorded(worker->track, part->partition),
+		};
+		worker->unrecorded += tally->unrecorded;
+		return;
+	case OB_SETTLE_MOVED:
+		ob_track_set_batch(worker->track, part->partition, part->batch);
+		return;
+	case OB_SETTLE_LOST:
+		break;
 	}
+	if (worker->conf.log)
+		ob_log(worker->conf.log, OB_LOG_WARN,
+		       "partition was taken over by another worker, its results are discarded",
+		       OB_KV("relay", worker->conf.relay->name), OB_KI("partition", hash));
+	ob_worker_lose(worker, hash, true);
 }
 
-static void take_in(struct ob_relay_worker *worker, const struct ob_settled *settled,
-		    int64_t began_us)
+static void end_settle(struct ob_relay_worker *worker)
 {
 	(void)OB_FAULT(OB_FAULT_SETTLE_AFTER);
 	worker->data.settles++;
-	worker->data.lost += settled->lost;
-	worker->data.vanished += settled->vanished;
-	worker->generation += settled->lost + settled->vanished > 0;
-	worker->data.last_settle_us = ob_worker_now(worker) - began_us;
+	worker->data.last_settle_us = ob_worker_now(worker) - worker->settle_began_us;
 	worker->data.settle_us += (uint64_t)worker->data.last_settle_us;
-	let_go(worker, settled->lost > 0);
-	drop_lost(worker);
+	for (size_t i = 0; i < worker->settling_count; i++)
+		end_one(worker, &worker->settling[i]);
+	for (size_t i = 0; i < worker->part_count; i++)
+		end_part(worker, i);
+	for (size_t i = 0; i < worker->part_count; i++)
+		ob_progress_done(&worker->settle_parts[i].progress);
+	worker->part_count = worker->settling_count = 0;
+	worker->settles = false;
 }
 
-/* ---- beside the next fetch ------------------------------------------- */
+/* ---- concurrently with the next read --------------------------------- */
 
 /*
- * Only where something is to be fetched meanwhile, and only what was plainly published: all
- * else changes what may be fetched, and its key waits for it.
+ * Only while something is to be read. Outcomes that hold a key do so until the settle has ended,
+ * and a read that began before parks what it brings of that key (flight.c).
  */
 static bool may_run_beside(const struct ob_relay_worker *worker)
 {
-	if (!worker->conf.settler || ob_worker_claims(worker) || !worker->hungry ||
-	    worker->stopping != OB_STOP_NO || ob_worker_now(worker) < worker->alone_until_us)
-		return false;
-	for (size_t i = 0; i < worker->settling_count; i++) {
-		const struct ob_outcome *outcome = &worker->outcomes[i];
-
-		if (outcome->kind != OB_OUTCOME_PUBLISHED || outcome->message->attempts > 0)
-			return false;
-	}
-	return true;
+	return worker->conf.settler && ob_worker_is_hungry(worker) &&
+	       worker->stopping == OB_STOP_NO && ob_worker_now(worker) >= worker->alone_until_us;
 }
 
-static bool begin_beside(struct ob_relay_worker *worker, const struct ob_settle *settle)
+static bool begin_beside(struct ob_relay_worker *worker)
 {
-	worker->job = (struct ob_settle_job){ .settle = *settle, .lost = worker->lost };
 	if (!worker->conf.settler->start(worker->conf.settler, &worker->job))
 		return false;
 	worker->job_runs = true;
-	worker->job_began_us = ob_worker_now(worker);
-	for (size_t i = 0; i < worker->settling_count; i++)
-		ob_flight_settle_begin(&worker->flight, worker->settling[i]);
 	return true;
 }
 
-bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t partition)
+bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t hash)
 {
-	for (size_t i = 0; worker->job_runs && i < worker->lease_count; i++) {
-		if (worker->leases[i].partition == partition)
+	for (size_t i = 0; worker->settles && i < worker->part_count; i++) {
+		if (ob_worker_hash(worker, worker->settle_parts[i].partition) == hash)
 			return true;
 	}
 	return false;
 }
 
-/* Outcomes again, but for those whose lease was lost meanwhile. */
-static void put_back(struct ob_relay_worker *worker)
-{
-	ob_flight_settle_failed(&worker->flight);
-	for (size_t i = 0; i < worker->settling_count; i++) {
-		struct ob_entry *entry = worker->settling[i];
-
-		if (!worker->parts[entry->message->partition].owned)
-			ob_flight_drop(&worker->flight, entry, ob_worker_now(worker));
-	}
-}
-
-/* By ourselves now, and for a while: there may be no room for another connection. */
+/* On our own connection now, and for a while: there may be no room for another one. */
 static void beside_failed(struct ob_relay_worker *worker, const struct ob_err *err)
 {
 	int64_t alone_ms = ob_backoff_next_ms(&worker->alone_backoff);
@@ -231,10 +424,9 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker)
 	worker->job_runs = false;
 	if (job->r >= 0) {
 		ob_backoff_reset(&worker->alone_backoff);
-		take_in(worker, &job->settled, worker->job_began_us);
+		end_settle(worker);
 		return true;
 	}
-	put_back(worker);
 	if (job->err.kind == OB_ERR_FATAL)
 		ob_worker_store_failed(worker, "settling", &job->err);
 	else
@@ -242,44 +434,82 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker)
 	return true;
 }
 
+bool ob_worker_has_unrecorded(const struct ob_relay_worker *worker, uint32_t hash)
+{
+	for (uint32_t lane = 0; lane < OB_LANES; lane++) {
+		if (worker->tally[ob_worker_number(worker, hash, lane)].unrecorded > 0)
+			return true;
+	}
+	return false;
+}
+
 /* ---- all of it ------------------------------------------------------- */
 
+static void collect(struct ob_relay_worker *worker)
+{
+	int64_t now = ob_worker_now(worker);
+	bool flush = now >= worker->flush_us;
+
+	worker->settling_count = worker->change_count = worker->promote_count = 0;
+	collect_outcomes(worker);
+	collect_spills(worker);
+	unite_promotes(worker);
+	collect_parts(worker, flush);
+	keep_those_ahead(worker);
+	for (size_t i = 0; i < worker->part_count; i++) {
+		struct ob_progress own = { 0 };
+
+		/* The track may move on while the settler still reads it. */
+		ob_progress_set(&own, &worker->settle_parts[i].progress);
+		worker->settle_parts[i].progress = own;
+	}
+	if (flush)
+		worker->flush_us = now + OB_WORKER_FLUSH_US;
+	worker->job = (struct ob_settle_job){
+		.settle = {
+			.reader = worker->conf.relay->name,
+			.owner = worker->owner,
+			.parts = worker->settle_parts,
+			.part_count = worker->part_count,
+			.changes = worker->changes,
+			.change_count = worker->change_count,
+			.promotes = worker->promotes,
+			.promote_count = worker->promote_count,
+		},
+	};
+}
+
+/*
+ * A settle whose reply was lost may have happened. So it is tried again as it is, until the store
+ * has answered it: with other contents under the same number, what it says could contradict what is
+ * there.
+ */
 bool ob_worker_settle(struct ob_relay_worker *worker)
 {
 	struct ob_err err = OB_ERR_INIT;
-	struct ob_settled settled;
-	int64_t began = ob_worker_now(worker);
 
-	look_for_outage(worker);
-	bool claims = ob_worker_claims(worker);
-
-	worker->settling_count = collect(worker);
-	if (worker->settling_count == 0)
+	if (!worker->settles) {
+		look_for_outage(worker);
+		worker->settle_began_us = ob_worker_now(worker);
+		collect(worker);
+		if (worker->settling_count + worker->part_count == 0)
+			return false;
+		worker->settles = true;
+	}
+	if (worker->part_count == 0) {
+		/* Confirmed, but one before them is not: they leave memory, progress will tell. */
+		end_settle(worker);
 		return true;
-	worker->lease_count = claims ? 0 : collect_leases(worker, worker->settling_count);
-
-	struct ob_settle settle = {
-		.target = worker->conf.relay->name,
-		.owner = worker->owner,
-		.leases = worker->leases,
-		.lease_count = worker->lease_count,
-		.token = claims ? &worker->settling[0]->batch->token : NULL,
-		.outcomes = worker->outcomes,
-		.outcome_count = worker->settling_count,
-		.ordering = worker->flight.conf.ordering,
-		.delete_published = worker->conf.relay->after_publish == OB_AFTER_DELETE,
-		.hold_dead = worker->conf.relay->on_dead == OB_ON_DEAD_HOLD,
-	};
-
+	}
 	/* Only outcomes that the sink itself has acknowledged (or refused) are among these. */
 	(void)OB_FAULT(OB_FAULT_SETTLE_BEFORE);
-	if (may_run_beside(worker) && begin_beside(worker, &settle))
+	if (may_run_beside(worker) && begin_beside(worker))
 		return true;
-	if (ob_store_settle(worker->conf.store, &settle, worker->lost, &settled, &err) < 0) {
+	if (ob_store_settle(worker->conf.store, &worker->job.settle, &err) < 0) {
 		ob_worker_store_failed(worker, "settling", &err);
 	} else {
 		ob_worker_store_ok(worker);
-		take_in(worker, &settled, began);
+		end_settle(worker);
 	}
 	return true;
 }

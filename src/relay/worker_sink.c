@@ -2,7 +2,6 @@
 /* The worker's side of the sink: sending, polling, and what follows from an outcome. */
 #include "relay/advice.h"
 #include "relay/faultpoints.h"
-#include "relay/mutants.h"
 #include "relay/worker_impl.h"
 
 #include <stdatomic.h>
@@ -119,7 +118,7 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 	case OB_ACT_STOP:
 		break;
 	}
-	ob_flight_drop(&worker->flight, entry, now);
+	ob_flight_requeue(&worker->flight, entry);
 }
 
 /* The receiver ended the connection: over this message? Then `err` says so. */
@@ -160,7 +159,7 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 		ob_worker_fail(worker, err);
 	else if (probe && ob_breaker_answer(&worker->breaker, now))
 		log_closed(worker);
-	ob_flight_fail(&worker->flight, entry, kind, err->msg);
+	ob_flight_fail(&worker->flight, entry, kind, err->msg, now);
 }
 
 /* A success may also decide who is to blame for a failure that came before it. */
@@ -242,16 +241,6 @@ static bool make_ready(struct ob_relay_worker *worker)
 	return true;
 }
 
-/* It was not ours to send: forget it, and with it all that would meet the same fate. */
-static void refuse(struct ob_relay_worker *worker, struct ob_entry *entry)
-{
-	if (ob_worker_claims(worker))
-		ob_flight_drop(&worker->flight, entry, ob_worker_now(worker));
-	else
-		ob_flight_drop_queued(&worker->flight, entry->message->partition,
-				      ob_worker_now(worker));
-}
-
 /* Hand one message over; false when no more should follow now. */
 static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 {
@@ -289,8 +278,6 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	}
 	worker->data.sent++;
 	(void)OB_FAULT(OB_FAULT_SEND_AFTER);
-	if (OB_IS_MUTANT(SETTLE_BEFORE_ACK))
-		succeeded(worker, entry, probe);
 	return !probe && !alone;
 }
 
@@ -300,16 +287,14 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
  */
 static bool store_is_away(const struct ob_relay_worker *worker)
 {
-	return worker->store_retry_us > 0 && (ob_worker_now(worker) < worker->store_retry_us ||
-					      ob_flight_outcome(&worker->flight));
+	return worker->store_retry_us > 0 &&
+	       (ob_worker_now(worker) < worker->store_retry_us || worker->settles ||
+		ob_flight_outcome(&worker->flight));
 }
 
-struct ob_entry *ob_worker_probe(struct ob_relay_worker *worker)
+/* The next message that is no suspect, among the first few from `skip` on; or NULL. */
+static struct ob_entry *find_probe(struct ob_relay_worker *worker, uint32_t skip)
 {
-	/* When most keys fail, another one each time. */
-	bool pick = worker->breaker.alarm;
-	uint32_t skip = pick ? (uint32_t)ob_rng_below(&worker->rng, CHOICE) : 0;
-
 	for (uint32_t i = 0; i < CHOICE && i < worker->flight.queued; i++) {
 		struct ob_entry *entry = ob_flight_next(&worker->flight, skip + i);
 
@@ -319,11 +304,24 @@ struct ob_entry *ob_worker_probe(struct ob_relay_worker *worker)
 	return NULL;
 }
 
+bool ob_worker_has_probe(struct ob_relay_worker *worker)
+{
+	return find_probe(worker, 0) != NULL;
+}
+
+static struct ob_entry *choose_probe(struct ob_relay_worker *worker)
+{
+	/* When most keys fail, another one each time. */
+	bool pick = worker->breaker.alarm;
+
+	return find_probe(worker, pick ? (uint32_t)ob_rng_below(&worker->rng, CHOICE) : 0);
+}
+
 /* The next message, or NULL. A probe that is always the same poison would never end it. */
 static struct ob_entry *choose(struct ob_relay_worker *worker, bool any)
 {
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
-	struct ob_entry *entry = probe ? ob_worker_probe(worker) : NULL;
+	struct ob_entry *entry = probe ? choose_probe(worker) : NULL;
 
 	return entry || (probe && !any) ? entry : ob_flight_next(&worker->flight, 0);
 }
@@ -341,7 +339,8 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 {
 	bool worked = false;
 
-	if (worker->stopping != OB_STOP_NO || store_is_away(worker) || worker->sink_full)
+	if (worker->stopping != OB_STOP_NO || store_is_away(worker) || worker->sink_full ||
+	    atomic_load(&worker->conf.view->cut))
 		return false;
 	if (!ob_flight_next(&worker->flight, 0) ||
 	    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
@@ -354,10 +353,16 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 		if (!entry || must_wait(worker, entry) ||
 		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
 			break;
-		if (!ob_worker_may_send(worker, entry)) {
-			refuse(worker, entry);
-			worked = true;
-			continue;
+
+		uint32_t hash = ob_worker_hash(worker, entry->message->partition);
+
+		/* The settle that runs makes it an exception; then it is given up. */
+		if (worker->parts[hash].draining)
+			break;
+		if (!ob_worker_may_send(worker, hash)) {
+			/* Too late to be sure that it is ours: take it over again, or leave it. */
+			ob_worker_lose(worker, hash, true);
+			return true;
 		}
 		bool more = send_one(worker, entry);
 

@@ -281,44 +281,69 @@ int ob_store_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 	return store->ops->tx_end(store, commit, err);
 }
 
-/* ---- taking work out ------------------------------------------------- */
+/* ---- readers --------------------------------------------------------- */
 
-int ob_store_fetch(struct ob_store *store, const struct ob_fetch *fetch, struct ob_batch *batch,
-		   struct ob_err *err)
+int ob_store_reader_make(struct ob_store *store, const struct ob_reader *reader,
+			 const struct ob_place *place, bool *ret_made, struct ob_err *err)
 {
-	assert(store && fetch && fetch->target && batch && err);
-	assert(fetch->partitions || fetch->partition_count == 0);
-	assert(fetch->exclude || fetch->exclude_count == 0);
-	ob_batch_reset(batch);
-	if (fetch->partition_count == 0 || fetch->limit == 0)
-		return 0;
-	return store->ops->fetch(store, fetch, batch, err);
-}
-
-int ob_store_settle(struct ob_store *store, const struct ob_settle *settle, bool *ret_lost,
-		    struct ob_settled *ret_settled, struct ob_err *err)
-{
-	assert(store && settle && settle->target && ret_settled && err);
-	assert(settle->outcomes || settle->outcome_count == 0);
-	assert(settle->leases || settle->lease_count == 0);
-	if (settle->outcome_count == 0) {
-		*ret_settled = (struct ob_settled){ 0 };
-		for (size_t i = 0; ret_lost && i < settle->lease_count; i++)
-			ret_lost[i] = false;
-		return 0;
-	}
-	return store->ops->settle(store, settle, ret_lost, ret_settled, err);
-}
-
-int ob_store_claim(struct ob_store *store, const struct ob_claim *claim, struct ob_batch *batch,
-		   struct ob_err *err)
-{
-	assert(store && claim && claim->target && claim->worker && claim->ttl_ms > 0 && batch &&
+	assert(store && reader && reader->name.n > 0 && reader->target.p && place && ret_made &&
 	       err);
-	ob_batch_reset(batch);
-	if (claim->limit == 0)
+	return store->ops->reader_make(store, reader, place, ret_made, err);
+}
+
+int ob_store_readers(struct ob_store *store, struct ob_arena *arena, struct ob_reader **ret_readers,
+		     size_t *ret_count, struct ob_err *err)
+{
+	assert(store && arena && ret_readers && ret_count && err);
+	return store->ops->readers(store, arena, ret_readers, ret_count, err);
+}
+
+int ob_store_reader_seek(struct ob_store *store, const char *reader, const struct ob_place *place,
+			 struct ob_err *err)
+{
+	assert(store && reader && place && err);
+	return store->ops->reader_seek(store, reader, place, err);
+}
+
+int ob_store_reader_remove(struct ob_store *store, const char *reader, struct ob_err *err)
+{
+	assert(store && reader && err);
+	return store->ops->reader_remove(store, reader, err);
+}
+
+/* ---- reading and recording ------------------------------------------- */
+
+int ob_store_take_over(struct ob_store *store, const char *reader, const struct ob_uuid *owner,
+		       struct ob_owned *owned, size_t count, struct ob_err *err)
+{
+	assert(store && reader && owner && (owned || count == 0) && err);
+	if (count == 0)
 		return 0;
-	return store->ops->claim(store, claim, batch, err);
+	return store->ops->take_over(store, reader, owner, owned, count, err);
+}
+
+int ob_store_read(struct ob_store *store, struct ob_read *read, struct ob_batch *batch,
+		  struct ob_read_done *ret_done, struct ob_err *err)
+{
+	assert(store && read && read->reader && read->target && batch && ret_done && err);
+	assert(read->parts || read->part_count == 0);
+	assert(read->exclude || read->exclude_count == 0);
+	ob_batch_reset(batch);
+	*ret_done = (struct ob_read_done){ 0 };
+	if (read->part_count == 0 || (read->limit == 0 && read->exception_limit == 0))
+		return 0;
+	return store->ops->read(store, read, batch, ret_done, err);
+}
+
+int ob_store_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+{
+	assert(store && settle && settle->reader && err);
+	assert(settle->parts || settle->part_count == 0);
+	assert(settle->changes || settle->change_count == 0);
+	assert(settle->promotes || settle->promote_count == 0);
+	if (settle->part_count == 0)
+		return 0;
+	return store->ops->settle(store, settle, err);
 }
 
 /* ---- workers and leases ---------------------------------------------- */
@@ -326,69 +351,94 @@ int ob_store_claim(struct ob_store *store, const struct ob_claim *claim, struct 
 int ob_store_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
 		  struct ob_err *err)
 {
-	assert(store && worker && worker->target.p && worker->hostname.p && ttl_ms > 0 && err);
+	assert(store && worker && worker->reader.p && worker->hostname.p && ttl_ms > 0 && err);
 	return store->ops->beat(store, worker, ttl_ms, err);
 }
 
-int ob_store_leave(struct ob_store *store, const char *target, const struct ob_uuid *worker,
-		   struct ob_err *err)
+int ob_store_reap(struct ob_store *store, const char *reader, const struct ob_uuid *self,
+		  uint32_t *ret_gone, struct ob_err *err)
 {
-	assert(store && target && worker && err);
-	return store->ops->leave(store, target, worker, err);
+	assert(store && reader && self && ret_gone && err);
+	return store->ops->reap(store, reader, self, ret_gone, err);
 }
 
-int ob_store_workers(struct ob_store *store, const char *target, struct ob_arena *arena,
+int ob_store_leave(struct ob_store *store, const char *reader, const struct ob_uuid *worker,
+		   struct ob_err *err)
+{
+	assert(store && reader && worker && err);
+	return store->ops->leave(store, reader, worker, err);
+}
+
+int ob_store_workers(struct ob_store *store, const char *reader, struct ob_arena *arena,
 		     struct ob_worker **ret_workers, size_t *ret_count, struct ob_err *err)
 {
 	assert(store && arena && ret_workers && ret_count && err);
-	return store->ops->workers(store, target, arena, ret_workers, ret_count, err);
+	return store->ops->workers(store, reader, arena, ret_workers, ret_count, err);
 }
 
-int ob_store_seed(struct ob_store *store, const char *target, uint32_t *ret_count,
+int ob_store_seed(struct ob_store *store, const char *reader, uint32_t *ret_count,
 		  struct ob_err *err)
 {
-	assert(store && target && ret_count && err);
-	return store->ops->seed(store, target, ret_count, err);
+	assert(store && reader && ret_count && err);
+	return store->ops->seed(store, reader, ret_count, err);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the contract's own nine parameters */
-int ob_store_take(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+int ob_store_take(struct ob_store *store, const char *reader, const struct ob_uuid *owner,
 		  uint32_t want, int64_t ttl_ms, struct ob_arena *arena,
 		  struct ob_lease **ret_leases, size_t *ret_count, struct ob_err *err)
 {
-	assert(store && target && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
+	assert(store && reader && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
 	if (want == 0) {
 		*ret_leases = NULL;
 		*ret_count = 0;
 		return 0;
 	}
-	return store->ops->take(store, target, owner, want, ttl_ms, arena, ret_leases, ret_count,
+	return store->ops->take(store, reader, owner, want, ttl_ms, arena, ret_leases, ret_count,
 				err);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the contract's own eight parameters */
-int ob_store_renew(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+int ob_store_renew(struct ob_store *store, const char *reader, const struct ob_uuid *owner,
 		   int64_t ttl_ms, struct ob_arena *arena, struct ob_lease **ret_leases,
 		   size_t *ret_count, struct ob_err *err)
 {
-	assert(store && target && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
-	return store->ops->renew(store, target, owner, ttl_ms, arena, ret_leases, ret_count, err);
+	assert(store && reader && owner && ttl_ms > 0 && arena && ret_leases && ret_count && err);
+	return store->ops->renew(store, reader, owner, ttl_ms, arena, ret_leases, ret_count, err);
 }
 
-int ob_store_release(struct ob_store *store, const char *target, const struct ob_uuid *owner,
+int ob_store_release(struct ob_store *store, const char *reader, const struct ob_uuid *owner,
 		     const uint32_t *partitions, size_t count, struct ob_err *err)
 {
-	assert(store && target && owner && (partitions || count == 0) && err);
+	assert(store && reader && owner && (partitions || count == 0) && err);
 	if (count == 0)
 		return 0;
-	return store->ops->release(store, target, owner, partitions, count, err);
+	return store->ops->release(store, reader, owner, partitions, count, err);
 }
 
-int ob_store_partitions(struct ob_store *store, const char *target, struct ob_arena *arena,
+int ob_store_partitions(struct ob_store *store, const char *reader, struct ob_arena *arena,
 			struct ob_partition **ret_partitions, size_t *ret_count, struct ob_err *err)
 {
 	assert(store && arena && ret_partitions && ret_count && err);
-	return store->ops->partitions(store, target, arena, ret_partitions, ret_count, err);
+	return store->ops->partitions(store, reader, arena, ret_partitions, ret_count, err);
+}
+
+int ob_store_free_leases(struct ob_store *store, const char *reader, const uint32_t *partitions,
+			 size_t count, struct ob_err *err)
+{
+	assert(store && reader && (partitions || count == 0) && err);
+	return store->ops->free_leases(store, reader, partitions, count, err);
+}
+
+int ob_store_adopt(struct ob_store *store, uint64_t *ret_rows, struct ob_err *err)
+{
+	assert(store && ret_rows && err);
+	if (!store->ops->adopt)
+		return ob_err_set(
+			err, OUTBOX_EINVAL, OB_ERR_FATAL,
+			"a %s store needs no adopting: its progress holds in any copy of it",
+			store->ops->name);
+	return store->ops->adopt(store, ret_rows, err);
 }
 
 int ob_store_resize(struct ob_store *store, uint32_t partition_count, struct ob_err *err)
@@ -398,17 +448,18 @@ int ob_store_resize(struct ob_store *store, uint32_t partition_count, struct ob_
 	return r < 0 ? r : store->ops->resize(store, partition_count, err);
 }
 
-/* ---- looking --------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------- */
 
-int ob_store_stats(struct ob_store *store, const char *target, struct ob_arena *arena,
+/* NOLINTNEXTLINE(readability-function-size): the contract's own eight parameters */
+int ob_store_stats(struct ob_store *store, const char *reader, uint64_t cap, struct ob_arena *arena,
 		   struct ob_stats **ret_stats, size_t *ret_count, int64_t *ret_now_us,
 		   struct ob_err *err)
 {
 	assert(store && arena && ret_stats && ret_count && ret_now_us && err);
-	return store->ops->stats(store, target, arena, ret_stats, ret_count, ret_now_us, err);
+	return store->ops->stats(store, reader, cap, arena, ret_stats, ret_count, ret_now_us, err);
 }
 
-int ob_store_throughput(struct ob_store *store, const char *target, uint32_t minutes,
+int ob_store_throughput(struct ob_store *store, const char *reader, uint32_t minutes,
 			struct ob_arena *arena, struct ob_minute **ret_minutes, size_t *ret_count,
 			struct ob_err *err)
 {
@@ -418,7 +469,7 @@ int ob_store_throughput(struct ob_store *store, const char *target, uint32_t min
 		*ret_count = 0;
 		return 0;
 	}
-	return store->ops->throughput(store, target, minutes, arena, ret_minutes, ret_count, err);
+	return store->ops->throughput(store, reader, minutes, arena, ret_minutes, ret_count, err);
 }
 
 int ob_store_list(struct ob_store *store, const struct ob_filter *filter, struct ob_batch *batch,
@@ -429,32 +480,22 @@ int ob_store_list(struct ob_store *store, const struct ob_filter *filter, struct
 	return store->ops->list(store, filter, batch, ret_now_us, err);
 }
 
-/* ---- operating and cleaning ------------------------------------------ */
+/* ---- verbs and retention --------------------------------------------- */
 
 int ob_store_operate(struct ob_store *store, const struct ob_operate *operate,
 		     uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err)
 {
-	assert(store && operate && ret_changed && ret_refused && err);
-	if (operate->verb == OB_VERB_PRIORITY &&
-	    (operate->priority < INT16_MIN || operate->priority > INT16_MAX))
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "priority: %d is not a number from %d to %d", operate->priority,
-				  INT16_MIN, INT16_MAX);
+	assert(store && operate && operate->filter.reader && ret_changed && ret_refused && err);
 	return store->ops->operate(store, operate, ret_changed, ret_refused, err);
 }
 
-int ob_store_cleanup(struct ob_store *store, const struct ob_cleanup *cleanup,
-		     uint64_t *ret_published, uint64_t *ret_dead, struct ob_err *err)
+int ob_store_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_arena *arena,
+		    struct ob_retained *ret_done, struct ob_err *err)
 {
-	assert(store && cleanup && ret_published && ret_dead && err);
-	assert(cleanup->published_ms >= OB_NEVER_MS && cleanup->dead_ms >= OB_NEVER_MS);
-	if (cleanup->limit == 0 ||
-	    (cleanup->published_ms == OB_NEVER_MS && cleanup->dead_ms == OB_NEVER_MS)) {
-		*ret_published = 0;
-		*ret_dead = 0;
-		return 0;
-	}
-	return store->ops->cleanup(store, cleanup, ret_published, ret_dead, err);
+	assert(store && retain && arena && ret_done && err);
+	assert(retain->published_ms >= OB_NEVER_MS && retain->dead_ms >= OB_NEVER_MS);
+	*ret_done = (struct ob_retained){ .held_by = ob_str("") };
+	return store->ops->retain(store, retain, arena, ret_done, err);
 }
 
 /* ---- waking ---------------------------------------------------------- */

@@ -18,8 +18,9 @@
  *    operation here may be repeated without harm. FATAL when a person must act
  *    (schema missing or changed, no rights, corrupt). A backend reconnects
  *    by itself on the next call after it lost its connection.
- *  - `target` names a relay's rows and is never NULL unless the contract says so.
- *  - A lease, a row claim and a heartbeat are valid while their end lies ahead of
+ *  - `reader` names whose progress and exceptions are meant and is never NULL unless the contract
+ * says so. Rows of the log never change; a reader reads one target of it.
+ *  - A lease and a heartbeat are valid while their end lies ahead of
  *    now; at the exact instant they are over. A message is due from its instant on.
  *  - Without our tables every operation but setup is OUTBOX_ESCHEMA (FATAL).
  *  - Empty input (no partition, no outcome, a limit of 0 where 0 means none) is
@@ -33,10 +34,12 @@
 #include "base/layout.h"
 #include "base/message.h"
 #include "base/opt.h"
+#include "log/exception.h"
+#include "log/progress.h"
 
 struct ob_store;
 
-enum { OB_PARTITIONS_MAX = 1024, OB_SCHEMA_VERSION = 1, OB_LAST_ERROR_MAX = 1024 };
+enum { OB_PARTITIONS_MAX = 1024, OB_SCHEMA_VERSION = 2, OB_LAST_ERROR_MAX = 1024 };
 
 /* ---- opening --------------------------------------------------------- */
 
@@ -54,6 +57,8 @@ typedef void ob_store_close_fn(struct ob_store *store);
 
 struct ob_setup {
 	uint32_t partition_count; /* of a new outbox; 1..OB_PARTITIONS_MAX */
+	bool partitioned; /* a new log is a table partitioned by seq; OUTBOX_EINVAL where there is
+			     none */
 };
 
 struct ob_setup_done {
@@ -113,185 +118,245 @@ typedef int ob_store_tx_push_fn(struct ob_store *store, const struct outbox_mess
 				struct ob_err *err);
 typedef int ob_store_tx_end_fn(struct ob_store *store, bool commit, struct ob_err *err);
 
-/* ---- taking work out ------------------------------------------------- */
+/* ---- readers --------------------------------------------------------- */
 
-enum ob_ordering {
-	OB_ORDER_KEY,       /* a failing message holds its key */
-	OB_ORDER_PARTITION, /* a failing message holds its partition */
-	OB_ORDER_NONE,      /* a failing message holds nothing */
+enum ob_start {
+	OB_START_BEGINNING, /* everything that is in the log */
+	OB_START_END,       /* what commits from now on, also of transactions that are open now */
+	OB_START_TIME,      /* what was created at or after a time */
+	OB_START_SEQ,       /* what stands at or after a number */
 };
 
-struct ob_fetch {
-	const char *target;
-	const uint32_t *partitions; /* those whose lease we hold; served in this order */
-	size_t partition_count;     /* 0: nothing is fetched, never everything */
-	const uint64_t *epochs; /* other ones for another lease; NULL: nothing may be remembered */
-	uint64_t generation;    /* 0: none; see below */
-	const int64_t *exclude; /* seq of the messages in flight, ascending */
-	size_t exclude_count;
-	uint32_t limit;   /* messages; 0: none */
-	size_t max_bytes; /* of payload and headers; one message always fits */
-	enum ob_ordering ordering;
+struct ob_place {
+	enum ob_start start;
+	int64_t at; /* TIME: microseconds since 1970; SEQ: the number */
+};
+
+struct ob_reader {
+	struct ob_str name, target;
+	struct ob_str filter; /* what it reads, for people: one line; "" is everything */
+	bool temporary;       /* a replay: does not hold retention once it has ended */
+	int64_t created_at_us;
+	/* filled by readers(): */
+	int64_t low_pos, high_pos; /* of its partitions */
+	int64_t moved_at_us;       /* its newest journal row */
+	uint32_t workers;          /* whose heartbeat is valid */
+	uint64_t exceptions;       /* that are not DONE or DISCARDED; capped at 10001 */
+	int64_t held_seq; /* retention may remove nothing from here on because of this reader */
 };
 
 /*
- * With `epochs` a store may remember from one fetch to the next what it need not read again, as
- * long as an epoch stays the same: a message that an operator brought back from the dead
- * may then come some seconds later. While `generation` stays the same too, every message that such
- * fetches have returned is in `exclude` or was settled as published, and all outcomes were so; 0
- * promises nothing.
- *
- * The messages that may be sent now, into `batch` (reset first; no work is
- * success with an empty batch). Writes nothing. From the given partitions
- * only, and none of `exclude`:
- *  - pending messages that are due and whose key nothing holds;
- *  - failed messages whose retry is due (due exactly at the instant).
- * A row under a valid row claim is left out.
- * A key is held by a failed message (2), or a dead one with hold (-2), of the
- * same target. Without a key a message holds nothing and is held by nothing.
- * With OB_ORDER_PARTITION the partition stands for the key, also for messages
- * without one; with OB_ORDER_NONE nothing is held. A failed message is not held
- * by another. Rows stay parked (3) until they are released, whatever the ordering.
- * Ordered by partition (as given), priority (higher first), seq. A partition with work
- * gets at least limit / partition_count (rounded down, at least 1) before
- * another gets more, as long as the limits last. A message that passes max_bytes
- * ends its partition's part: nothing behind it overtakes it.
- * Reads one snapshot: a message that committed before another's insert ran is
- * never missing while the other is returned.
- * How a store finds the rows is its own affair; the caller may not conclude
- * anything from seq but insert order.
+ * Make a reader that is not there yet: its row, and for each partition (of all lanes, see partition
+ * numbers below) journal row 0 with the progress of `place`, epoch 0 and no owner. One that is
+ * there keeps its progress; another target is OUTBOX_ECONFIG (FATAL) and names both. Safe when
+ * several do it at once. *ret_made: it was not there.
  */
-typedef int ob_store_fetch_fn(struct ob_store *store, const struct ob_fetch *fetch,
-			      struct ob_batch *batch, struct ob_err *err);
+typedef int ob_store_reader_make_fn(struct ob_store *store, const struct ob_reader *reader,
+				    const struct ob_place *place, bool *ret_made,
+				    struct ob_err *err);
+/* All readers, by name; memory is the arena's. */
+typedef int ob_store_readers_fn(struct ob_store *store, struct ob_arena *arena,
+				struct ob_reader **ret_readers, size_t *ret_count,
+				struct ob_err *err);
+/*
+ * Move a reader to a place, in all partitions: its leases lose their owner and their epoch grows by
+ * one, journal rows with that epoch and the new progress are inserted (so that a worker that still
+ * runs is LOST at its next settle and takes over from the new place), those before are removed (or
+ * retention would go by them), and exceptions of rows that the new progress does not cover are
+ * removed: these rows are read again. Those that it covers
+ * stay. Unknown reader: OUTBOX_EINVAL.
+ */
+typedef int ob_store_reader_seek_fn(struct ob_store *store, const char *reader,
+				    const struct ob_place *place, struct ob_err *err);
+/* Remove a reader with its journal, exceptions, leases, workers. OUTBOX_EBUSY (DOWN) while a worker
+ * of it has a valid heartbeat; unknown: OUTBOX_EINVAL. */
+typedef int ob_store_reader_remove_fn(struct ob_store *store, const char *reader,
+				      struct ob_err *err);
 
-enum ob_outcome_kind {
-	OB_OUTCOME_PUBLISHED, /* the sink has it */
-	OB_OUTCOME_RETRY,     /* failed; attempts + 1; due again after delay_ms */
-	OB_OUTCOME_DEAD,      /* given up; attempts + 1 */
-	OB_OUTCOME_RELEASE,   /* not sent: only gives a row claim back, charges nothing */
+/* ---- reading --------------------------------------------------------- */
+
+/*
+ * Partition numbers. The log's partition_no is lane * partition_count + hash of the key. Lane 0:
+ * priority 0; lane 1: above; lane 2: below. A lease is for a hash (0..partition_count - 1) and
+ * covers its number in every lane. Journal and exceptions are kept by partition_no. OB_LANES lanes.
+ */
+enum { OB_LANES = 3 };
+
+struct ob_owned {
+	uint32_t partition; /* partition_no */
+	uint64_t epoch;     /* of the lease */
+	/* filled by take_over(): */
+	bool lost;                   /* a higher epoch is in the journal, or no row: not ours */
+	uint64_t batch;              /* of the row that was inserted */
+	struct ob_progress progress; /* written unless lost; the caller owns its references */
 };
 
-struct ob_outcome {
-	const struct ob_message *message; /* as fetched or claimed */
-	enum ob_outcome_kind kind;
-	int64_t delay_ms;    /* RETRY */
-	struct ob_str error; /* RETRY, DEAD: any bytes; stored sanitised and cut */
-};
+/*
+ * The fence. For each of `owned`, insert journal row newest batch + 1 with the newest row's
+ * progress, our owner and epoch, and return it. Whatever the owner before tries to record
+ * afterwards collides. An own row of the same owner and epoch that is the newest already is taken
+ * as it is (a repeat after a lost reply). If someone inserted in between, try again. One
+ * transaction. Also checks that the database is the one that the progress is of (PostgreSQL: system
+ * identifier; xmax of a stored snapshot above the current one): OUTBOX_ESTORE (FATAL) naming
+ * `outbox adopt`.
+ */
+typedef int ob_store_take_over_fn(struct ob_store *store, const char *reader,
+				  const struct ob_uuid *owner, struct ob_owned *owned, size_t count,
+				  struct ob_err *err);
 
-struct ob_lease {
+struct ob_read_part {
 	uint32_t partition;
-	uint64_t epoch; /* grows with every change of owner, never falls */
+	struct ob_progress from;  /* borrowed: where to go on; may be ahead of what is recorded */
+	struct ob_progress after; /* written on success; the caller owns its references */
+	bool reached; /* filled: `after` differs from `from` or something of it was returned */
+};
+
+struct ob_read {
+	const char *reader, *target;
+	struct ob_read_part *parts; /* 0: nothing is read, never everything */
+	size_t part_count;
+	uint32_t limit;   /* messages from the log; 0: none */
+	size_t max_bytes; /* of payload and headers of all messages; one message always fits */
+	uint32_t exception_limit; /* due exceptions; 0: they are not read */
+	const int64_t *exclude;   /* seq of exceptions that are in memory, ascending */
+	size_t exclude_count;
+	enum ob_ordering ordering;
+	int64_t end_seq; /* > 0: nothing above it (replay); progress does not pass it */
+};
+
+struct ob_read_done {
+	bool more;            /* the log may have more right now: read again */
+	bool more_exceptions; /* so may the exceptions */
+};
+
+/*
+ * Read one snapshot; writes nothing. Into `batch` (reset first), in this order:
+ *
+ *  1. due exceptions of these partitions (ob_message.excepted, with attempts and state): rows
+ * without a queue whose due has come (WAITING, FAILED, DELAYED), and for each queue whose head's
+ *     due has come, the head and the WAITING rows (or DELAYED ones that are due) directly after it,
+ * up to exception_limit in all, a queue's rows together and by seq. Not those of `exclude`, nor
+ * what comes after one of them in its queue.
+ *  2. late: rows that are visible now, that `from` does not cover although seq <= from.pos, by seq;
+ *  3. next: rows with seq > from.pos, by seq, `limit` with 2 together.
+ *
+ * Rows of 2 and 3 that have an exception of their own are left out. A row of 2 and 3 has `held` set
+ * if its queue (by `ordering`) has an exception, and `delayed` if its available_at lies ahead of
+ * now. `after` is the progress that holds when all of 2 and 3 that was returned for the partition
+ * has an outcome. If late does not fit, `after` keeps pos and seen and says in late_seen, late_pos
+ * how far it got, and no next is returned for that partition. A read that finds fewer than `limit`
+ * moves pos to the end of what it has walked, also where nothing was returned, so that a reader
+ * with nothing to do does not fall behind. A message that passes max_bytes ends the read before it
+ * (never between a row and an earlier one of its key). All partitions are read in one walk by seq;
+ * `from` may differ from partition to partition.
+ *
+ * Why P3 holds: if A committed before B's insert ran, A has the lower number and every snapshot
+ * that shows B shows A: A is delivered, or stands before B in this read, or is an exception and B
+ * is held.
+ */
+typedef int ob_store_read_fn(struct ob_store *store, struct ob_read *read, struct ob_batch *batch,
+			     struct ob_read_done *ret_done, struct ob_err *err);
+
+/* ---- recording ------------------------------------------------------- */
+
+enum ob_settled {
+	OB_SETTLED,
+	OB_SETTLE_LOST,  /* another owner took over: nothing of this partition was written */
+	OB_SETTLE_MOVED, /* an operator's row took the number: nothing was written; `batch` is the
+			    newest now; settle again with it + 1 */
+};
+
+struct ob_settle_part {
+	uint32_t partition;
+	uint64_t epoch;
+	uint64_t batch; /* in: the number to insert; out: see MOVED */
+	struct ob_progress progress;
+	uint32_t published, failed; /* for people */
+	enum ob_settled settled;    /* filled */
+};
+
+/* A queue whose lowest row becomes due if it is WAITING without due. */
+struct ob_promote {
+	uint32_t partition;
+	struct ob_str queue;
 };
 
 struct ob_settle {
-	const char *target;
-	struct ob_uuid owner;          /* the worker */
-	const struct ob_lease *leases; /* of the outcomes' partitions */
-	size_t lease_count;
-	const struct ob_uuid
-		*token; /* set: the rows were claimed with it; leases are not looked at */
-	const struct ob_outcome *outcomes;
-	size_t outcome_count;
-	enum ob_ordering ordering;
-	bool delete_published; /* after_publish: delete */
-	bool hold_dead;        /* on_dead: hold */
-};
-
-struct ob_settled {
-	uint32_t applied;
-	uint32_t lost;     /* not applied: the lease or claim is no longer ours */
-	uint32_t vanished; /* ours, but the row is gone, settled already, or an operator decided
-			      otherwise */
+	const char *reader;
+	struct ob_uuid owner;
+	struct ob_settle_part *parts; /* by partition, ascending: all writers lock in this order */
+	size_t part_count;
+	const struct ob_change *changes; /* of these partitions */
+	size_t change_count;
+	const struct ob_promote *promotes;
+	size_t promote_count;
 };
 
 /*
- * Record outcomes, in one transaction that first locks the lease rows and
- * compares owner and epoch (an expired lease that nobody took is still ours):
- * outcomes of a partition that fails the test (or has no lease in the list) are
- * dropped and counted as lost, the others are applied. *ret_lost (lease_count
- * entries, may be NULL) says which leases failed. With a token, each row is
- * guarded by its own token: another's is lost, a row that is gone has vanished,
- * an expired one that nobody took is still ours. The row is found by seq and must carry the
- * message's id, else it has vanished: a database that lost its tail hands numbers out again.
- *  - PUBLISHED: published, last_error cleared, attempts kept (or the row is
- *    deleted). If the row held its key, the key is released. Applies to pending,
- *    failed and parked rows; else vanished.
- *  - RETRY: failed; its key's (or partition's) other pending rows are parked.
- *  - DEAD: dead; with hold_dead and an ordering, dead-hold and the rest is
- *    parked; else the key is released. A row without a key has nothing to hold
- *    under OB_ORDER_KEY and is plain dead. published_at is the time of death.
- *  - RETRY and DEAD apply to pending, failed and parked rows whose attempts are
- *    still message->attempts; else vanished. So a repeat charges nothing.
- *  - RELEASE without a token changes nothing and counts as applied.
- * Every outcome that applies ends the row's claim. Releasing: when a row stops
- * holding, the parked rows of its key turn pending if no other row holds the key,
- * and all parked rows of its partition if no row of the partition holds anything; in
- * the same transaction. Counts PUBLISHED as published, RETRY and DEAD as failed, in the
- * throughput of this minute. Settling an outcome twice changes nothing (the
- * second time it counts as vanished, or lost with a token).
+ * Insert a journal row for each part: INSERT that does nothing on a conflict of (reader, partition,
+ * batch). That row is the fence and the progress. For the parts that were inserted, and in the same
+ * transaction, apply the changes, then the promotions. Without changes it is one statement and one
+ * round trip. With changes too where the protocol allows, so that a client that freezes holds no
+ * lock. Only a number above the newest row's is inserted: a lower one may be free because its row
+ * was pruned. A part that was not inserted: if the newest row has another epoch than ours, or
+ * there is none because the partition is gone (resize), LOST. If
+ * the row there is our own (owner and epoch) it was a repeat: SETTLED, its changes are applied
+ * again without harm. Else MOVED.
  */
-typedef int ob_store_settle_fn(struct ob_store *store, const struct ob_settle *settle,
-			       bool *ret_lost, struct ob_settled *ret_settled, struct ob_err *err);
-
-/* ---- row claims, without leasing ------------------------------------- */
-
-struct ob_claim {
-	const char *target;
-	struct ob_uuid token; /* new for every claim */
-	const char *worker;   /* for readers: locked_by */
-	uint32_t limit;       /* 0: none */
-	size_t max_bytes;
-	int64_t ttl_ms;
-};
-
-/*
- * Claim due rows (pending or failed, no claim that is still valid; a claim is
- * free at the exact instant it expires) for ttl_ms: higher priority first,
- * then seq. Committed before it returns. Any number of claimers may run: no row is
- * handed out twice, none is left out. A claimed row keeps its state, readers see
- * it as processing. Holding keys is not looked at. Rows that carry this very token are
- * handed out again, so that a claim whose reply was lost can be repeated. The first
- * message always fits; the first that passes max_bytes ends the claim.
- */
-typedef int ob_store_claim_fn(struct ob_store *store, const struct ob_claim *claim,
-			      struct ob_batch *batch, struct ob_err *err);
+typedef int ob_store_settle_fn(struct ob_store *store, struct ob_settle *settle,
+			       struct ob_err *err);
 
 /* ---- workers and leases ---------------------------------------------- */
 
 struct ob_worker {
 	struct ob_uuid id; /* random per process start and thread, never a hostname */
-	struct ob_str target, hostname;
+	struct ob_str reader, hostname;
 	int32_t pid;
 	int64_t started_at_us, heartbeat_until_us; /* filled by the store */
 	uint64_t published, failed;                /* since it started */
 };
 
 /*
- * Join, or renew the heartbeat for ttl_ms and write the counters. A worker that
- * was removed joins again. Forgets workers of the target whose heartbeat is over.
+ * Join, or renew the heartbeat for ttl_ms and write the counters; what they grew by since the last
+ * beat is added to the throughput of this minute (row: minute, reader, worker). A worker that was
+ * removed joins again. On a connection that keeps its session (not behind a pooler), the connection
+ * from now on holds a session lock in the worker's name; the workers row says whether.
  */
 typedef int ob_store_beat_fn(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
 			     struct ob_err *err);
+/*
+ * Forget workers of the reader whose heartbeat is over, or who hold a session lock no more (their
+ * connection is gone), and free their leases, so that they can be taken at once. Cheap: called
+ * twice a second. Not on `self`. *ret_gone: how many.
+ */
+typedef int ob_store_reap_fn(struct ob_store *store, const char *reader, const struct ob_uuid *self,
+			     uint32_t *ret_gone, struct ob_err *err);
 /* Release the worker's leases and remove it. Not there is success; nobody else is touched. */
-typedef int ob_store_leave_fn(struct ob_store *store, const char *target,
+typedef int ob_store_leave_fn(struct ob_store *store, const char *reader,
 			      const struct ob_uuid *worker, struct ob_err *err);
-/* Workers whose heartbeat is valid, ordered by id; target NULL: of all. Memory is the arena's. */
-typedef int ob_store_workers_fn(struct ob_store *store, const char *target, struct ob_arena *arena,
+/* Workers whose heartbeat is valid, ordered by id; reader NULL: of all. Memory is the arena's. */
+typedef int ob_store_workers_fn(struct ob_store *store, const char *reader, struct ob_arena *arena,
 				struct ob_worker **ret_workers, size_t *ret_count,
 				struct ob_err *err);
 
+struct ob_lease {
+	uint32_t partition; /* a hash: 0..partition_count - 1 */
+	uint64_t epoch;     /* grows with every change of owner, never falls */
+};
+
 /*
- * Make the lease rows of `target` for partitions 0..count-1, count as stored
- * in the schema, and drop those at or above it that nobody holds. Idempotent.
+ * Make the lease rows of `reader` for 0..count-1, count as stored in the schema, and drop those at
+ * or above it that nobody holds. A new one begins with the highest epoch that the journal has of
+ * its partition (in any lane), or its taker would be LOST for ever. Idempotent.
  */
-typedef int ob_store_seed_fn(struct ob_store *store, const char *target, uint32_t *ret_count,
+typedef int ob_store_seed_fn(struct ob_store *store, const char *reader, uint32_t *ret_count,
 			     struct ob_err *err);
 /*
  * Take up to `want` partitions that are free or expired, lowest first, for
- * ttl_ms; the epoch of each grows by one. *ret_leases: those taken by this call,
- * by number. After a lost reply renew tells what is held.
+ * ttl_ms; the epoch of each grows by one. Rows that someone has locked are passed over.
+ * *ret_leases: those taken by this call, by number. After a lost reply renew tells what is held.
  */
-typedef int ob_store_take_fn(struct ob_store *store, const char *target,
+typedef int ob_store_take_fn(struct ob_store *store, const char *reader,
 			     const struct ob_uuid *owner, uint32_t want, int64_t ttl_ms,
 			     struct ob_arena *arena, struct ob_lease **ret_leases,
 			     size_t *ret_count, struct ob_err *err);
@@ -300,55 +365,75 @@ typedef int ob_store_take_fn(struct ob_store *store, const char *target,
  * *ret_leases: all that are held after the call, by number. An expired one is not ours
  * any more, even if nobody took it.
  */
-typedef int ob_store_renew_fn(struct ob_store *store, const char *target,
+typedef int ob_store_renew_fn(struct ob_store *store, const char *reader,
 			      const struct ob_uuid *owner, int64_t ttl_ms, struct ob_arena *arena,
 			      struct ob_lease **ret_leases, size_t *ret_count, struct ob_err *err);
 /* Give up these partitions at once; those of another owner stay as they are. */
-typedef int ob_store_release_fn(struct ob_store *store, const char *target,
+typedef int ob_store_release_fn(struct ob_store *store, const char *reader,
 				const struct ob_uuid *owner, const uint32_t *partitions,
 				size_t count, struct ob_err *err);
 
 struct ob_partition {
-	struct ob_str target;
-	uint32_t number;
-	bool leased; /* valid now */
+	struct ob_str reader;
+	uint32_t number; /* a hash */
+	bool leased;     /* valid now */
 	struct ob_uuid owner;
 	uint64_t epoch;
 	int64_t until_us;
+	int64_t pos;         /* of lane 0 */
+	int64_t moved_at_us; /* newest journal row of lane 0 */
 };
 
-/* All lease rows, by target and number; target NULL: of all. */
-typedef int ob_store_partitions_fn(struct ob_store *store, const char *target,
+/* All lease rows, by reader and number; reader NULL: of all. */
+typedef int ob_store_partitions_fn(struct ob_store *store, const char *reader,
 				   struct ob_arena *arena, struct ob_partition **ret_partitions,
 				   size_t *ret_count, struct ob_err *err);
+/* Free these leases whoever holds them (an operator, after the database's clock was set back):
+ * owner gone, epoch + 1. count 0: all of the reader. Who held one is forgotten as a worker, so that
+ * it has no share until its next beat. */
+typedef int ob_store_free_leases_fn(struct ob_store *store, const char *reader,
+				    const uint32_t *partitions, size_t count, struct ob_err *err);
 /*
- * Change the number of partitions, for all targets. OUTBOX_EBUSY (DOWN) while any
+ * Change the number of partitions, for all readers. OUTBOX_EBUSY (DOWN) while any
  * lease is valid: then nothing changes. Every row gets its new partition in
  * the same transaction, so none is stranded (on MySQL the ALTER commits by itself: if the process
- * dies before the rest is committed, check refuses until the resize is run again); parked rows
- * whose key no row holds turn pending. Every lease loses its owner and its epoch grows, so that an
- * expired owner cannot settle rows that moved. Lease rows are made and dropped by seed. The count
- * that is there already is success and changes nothing. A count outside 1..OB_PARTITIONS_MAX is
- * OUTBOX_EINVAL.
+ * dies before the rest is committed, check refuses until the resize is run again). For each reader
+ * the new partitions begin at the oldest progress of its old ones (lowest pos, oldest seen); rows
+ * above it that their old partition's progress covered become exceptions DONE, so nothing is
+ * delivered twice; other exceptions move with their rows, and every queue is promoted: its head may
+ * have gone to another partition. Epochs grow, so that an expired owner is LOST. Lease rows are
+ * made and dropped by seed. The count that is there already is success and
+ * changes nothing. A count outside 1..OB_PARTITIONS_MAX is OUTBOX_EINVAL.
  */
 typedef int ob_store_resize_fn(struct ob_store *store, uint32_t partition_count,
 			       struct ob_err *err);
+/*
+ * Optional (PostgreSQL). After a restore into another cluster, where transaction ids mean nothing
+ * any more: each reader goes on before the first row that its progress does not cover, rows above
+ * that which it covers become exceptions DONE (as by a resize), all rows get txid 3, each partition
+ * a journal row with a new snapshot, the meta table the new identifier. *ret_rows: messages that
+ * readers have still to deliver, without the exceptions they had. In the cluster that the progress
+ * is of, success without a change.
+ */
+typedef int ob_store_adopt_fn(struct ob_store *store, uint64_t *ret_rows, struct ob_err *err);
 
-/* ---- looking --------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------- */
 
 struct ob_stats {
-	struct ob_str target;
-	uint64_t count[OB_VIEW_COUNT];
-	uint64_t held_keys;    /* distinct keys of failed and dead-hold rows */
-	int64_t oldest_due_us; /* lowest created_at of pending, failed and parked rows that are due;
-				  0: none */
+	struct ob_str reader, target;
+	uint64_t count[OB_VIEW_COUNT]; /* PUBLISHED: not counted, 0 */
+	bool capped[OB_VIEW_COUNT];    /* the count stopped at `cap` */
+	uint64_t held_keys; /* queues with a head that is FAILED, DELAYED or DEAD_HOLD; capped alike
+			     */
+	int64_t oldest_due_us; /* lowest created_at of PENDING, PARKED, and FAILED that is due; 0:
+				  none */
 };
 
-/* One entry per target that has rows, ordered by name; `target` NULL: of all. *ret_now_us: the
- * database's clock. */
-typedef int ob_store_stats_fn(struct ob_store *store, const char *target, struct ob_arena *arena,
-			      struct ob_stats **ret_stats, size_t *ret_count, int64_t *ret_now_us,
-			      struct ob_err *err);
+/* One entry per reader, ordered by name; `reader` NULL: all. Counting stops at `cap` (0: never).
+ * *ret_now_us: the database's clock. */
+typedef int ob_store_stats_fn(struct ob_store *store, const char *reader, uint64_t cap,
+			      struct ob_arena *arena, struct ob_stats **ret_stats,
+			      size_t *ret_count, int64_t *ret_now_us, struct ob_err *err);
 
 struct ob_minute {
 	int64_t minute_us; /* its start */
@@ -356,65 +441,86 @@ struct ob_minute {
 };
 
 /* Of the last `minutes` minutes (this one is the last) those in which something happened, oldest
- * first; target NULL: summed. */
-typedef int ob_store_throughput_fn(struct ob_store *store, const char *target, uint32_t minutes,
+ * first; reader NULL: summed. */
+typedef int ob_store_throughput_fn(struct ob_store *store, const char *reader, uint32_t minutes,
 				   struct ob_arena *arena, struct ob_minute **ret_minutes,
 				   size_t *ret_count, struct ob_err *err);
 
-/* Every member that is set narrows. All zero: every row. */
+/* Every member that is set narrows. */
 struct ob_filter {
+	/* Whose states; only rows of its target; unknown: OUTBOX_EINVAL. NULL (list only): rows of
+	 * every target, as a reader that has read nothing would see them: pending or delayed. */
+	const char *reader;
 	const struct ob_uuid *id;
-	const char *target;
 	unsigned views; /* bits 1 << OB_VIEW_...; 0: any */
 	const char *key, *aggregate_type, *aggregate_id, *event_type;
-	int64_t after_seq; /* > 0: rows behind it, in the order of the listing */
+	int64_t after_seq; /* > 0: rows after it, in the order of the listing */
 	bool newest_first; /* else oldest first */
 	uint32_t limit;    /* 0: no limit */
 };
 
-/* Rows with all their fields, by seq. *ret_now_us: the clock for ob_message_view(). */
+/*
+ * Messages with all their fields and, for the filter's reader, view, state, attempts, due, last
+ * error and time of publication, by seq. The view of a row: by its exception (WAITING: parked if a
+ * lower row of its queue exists, else pending; FAILED: failed; DELAYED: delayed; DEAD, DEAD_HOLD:
+ * dead; DISCARDED: discarded; DONE: published); without one, published if the newest journal row
+ * covers it, else delayed if not due, else pending (or parked, if its queue has an exception).
+ * published_at: time of the first journal row that is still kept and covers it; 0 if none.
+ */
 typedef int ob_store_list_fn(struct ob_store *store, const struct ob_filter *filter,
 			     struct ob_batch *batch, int64_t *ret_now_us, struct ob_err *err);
 
 /* ---- operator verbs -------------------------------------------------- */
 
-enum ob_verb {
-	OB_VERB_RETRY, /* failed, dead: pending now, attempts 0, last_error kept, published_at
-			  cleared */
-	OB_VERB_SKIP, /* pending, delayed, failed, parked, dead: dead, attempts kept, key goes on */
-	OB_VERB_DISCARD,  /* anything not published: the row is deleted, key goes on */
-	OB_VERB_PRIORITY, /* pending, delayed, failed, parked */
-};
-
 struct ob_operate {
 	enum ob_verb verb;
 	struct ob_filter
-		filter;   /* limit counts rows changed; after_seq and newest_first are not used */
-	int32_t priority; /* PRIORITY: -32768..32767, else OUTBOX_EINVAL */
+		filter; /* limit counts rows changed; after_seq and newest_first are not used */
 };
 
 /*
- * Apply a verb to the rows that match and whose state allows it, oldest first; a
- * row under a valid row claim is refused. Releases the keys of rows that held them,
- * as settle does, and ends claims that are over. *ret_changed counts the rows it was
- * applied to, also when they were so already; *ret_refused all rows that match but
- * whose state does not allow it, whatever the limit.
+ * Apply a verb to the messages that match and whose state allows it (ob_exception_verb decides),
+ * oldest first. One transaction: for each partition it inserts the next journal row (progress and
+ * epoch copied, owner nil), which serialises it with settles and takeovers; then changes, then
+ * promotions. *ret_changed counts what was changed, *ret_refused all that match but whose state
+ * does not allow it, whatever the limit.
  */
 typedef int ob_store_operate_fn(struct ob_store *store, const struct ob_operate *operate,
 				uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err);
 
-/* ---- keeping the table small ----------------------------------------- */
+/* ---- retention ------------------------------------------------------- */
 
-struct ob_cleanup {
-	const char *target;   /* NULL: all */
-	int64_t published_ms; /* delete rows published at least this long ago; OB_NEVER_MS: none */
-	int64_t dead_ms;      /* the same for rows that died and hold no key */
-	uint32_t limit;       /* rows of one call, published first; 0: nothing is deleted */
+struct ob_retain {
+	int64_t published_ms; /* remove rows that every reader had behind it this long ago; 0: at
+				 once; OB_NEVER_MS: none */
+	int64_t dead_ms; /* forget dead exceptions that hold no queue after this long; then their
+			    rows may go */
+	uint32_t limit;  /* rows of the log in one call; 0: nothing is removed */
 };
 
-/* One batch. Fewer than `limit` deleted means that nothing is left to do. */
-typedef int ob_store_cleanup_fn(struct ob_store *store, const struct ob_cleanup *cleanup,
-				uint64_t *ret_published, uint64_t *ret_dead, struct ob_err *err);
+struct ob_retained {
+	uint64_t rows;         /* of the log */
+	uint64_t dead;         /* exceptions */
+	bool more;             /* call again */
+	bool busy;             /* another worker does it: nothing was done */
+	struct ob_str held_by; /* the reader that holds most, if one holds rows older than
+				  published_ms; else "" */
+	int64_t held_us;       /* since when it stands still */
+};
+
+/*
+ * One batch of what log/retention.h allows, by the progress that the journal had published_ms ago,
+ * and pruning: journal rows (of each partition stay the newest, for ever; the newest that is
+ * published_ms old, which says what may go; and of younger ones the last of each minute),
+ * throughput older than 25 hours, and of exceptions
+ * whose row its reader's progress covers (any other would be delivered): DONE, DISCARDED older than
+ * published_ms, DEAD older than dead_ms. One worker at a time (a lock that is tried, not waited
+ * for). Never waits for a writer's row lock. A temporary reader that was made, moved and had a
+ * valid heartbeat more than an hour ago is removed.
+ */
+typedef int ob_store_retain_fn(struct ob_store *store, const struct ob_retain *retain,
+			       struct ob_arena *arena, struct ob_retained *ret_done,
+			       struct ob_err *err);
 
 /* ---- waking ---------------------------------------------------------- */
 
@@ -452,10 +558,15 @@ struct ob_store_ops {
 	ob_store_tx_begin_fn *tx_begin;
 	ob_store_tx_push_fn *tx_push;
 	ob_store_tx_end_fn *tx_end;
-	ob_store_fetch_fn *fetch;
+	ob_store_reader_make_fn *reader_make;
+	ob_store_readers_fn *readers;
+	ob_store_reader_seek_fn *reader_seek;
+	ob_store_reader_remove_fn *reader_remove;
+	ob_store_take_over_fn *take_over;
+	ob_store_read_fn *read;
 	ob_store_settle_fn *settle;
-	ob_store_claim_fn *claim;
 	ob_store_beat_fn *beat;
+	ob_store_reap_fn *reap;
 	ob_store_leave_fn *leave;
 	ob_store_workers_fn *workers;
 	ob_store_seed_fn *seed;
@@ -463,12 +574,14 @@ struct ob_store_ops {
 	ob_store_renew_fn *renew;
 	ob_store_release_fn *release;
 	ob_store_partitions_fn *partitions;
+	ob_store_free_leases_fn *free_leases;
 	ob_store_resize_fn *resize;
+	ob_store_adopt_fn *adopt;
 	ob_store_stats_fn *stats;
 	ob_store_throughput_fn *throughput;
 	ob_store_list_fn *list;
 	ob_store_operate_fn *operate;
-	ob_store_cleanup_fn *cleanup;
+	ob_store_retain_fn *retain;
 	ob_store_wake_fd_fn *wake_fd;
 	ob_store_wake_check_fn *wake_check;
 	ob_store_describe_fn *describe;
@@ -530,10 +643,15 @@ ob_store_advise_fn ob_store_advise;
 ob_store_tx_begin_fn ob_store_tx_begin;
 ob_store_tx_push_fn ob_store_tx_push;
 ob_store_tx_end_fn ob_store_tx_end;
-ob_store_fetch_fn ob_store_fetch;
+ob_store_reader_make_fn ob_store_reader_make;
+ob_store_readers_fn ob_store_readers;
+ob_store_reader_seek_fn ob_store_reader_seek;
+ob_store_reader_remove_fn ob_store_reader_remove;
+ob_store_take_over_fn ob_store_take_over;
+ob_store_read_fn ob_store_read;
 ob_store_settle_fn ob_store_settle;
-ob_store_claim_fn ob_store_claim;
 ob_store_beat_fn ob_store_beat;
+ob_store_reap_fn ob_store_reap;
 ob_store_leave_fn ob_store_leave;
 ob_store_workers_fn ob_store_workers;
 ob_store_seed_fn ob_store_seed;
@@ -541,12 +659,15 @@ ob_store_take_fn ob_store_take;
 ob_store_renew_fn ob_store_renew;
 ob_store_release_fn ob_store_release;
 ob_store_partitions_fn ob_store_partitions;
+ob_store_free_leases_fn ob_store_free_leases;
 ob_store_resize_fn ob_store_resize;
+/* OUTBOX_EINVAL for a backend that has none. */
+ob_store_adopt_fn ob_store_adopt;
 ob_store_stats_fn ob_store_stats;
 ob_store_throughput_fn ob_store_throughput;
 ob_store_list_fn ob_store_list;
 ob_store_operate_fn ob_store_operate;
-ob_store_cleanup_fn ob_store_cleanup;
+ob_store_retain_fn ob_store_retain;
 ob_store_wake_fd_fn ob_store_wake_fd;
 ob_store_wake_check_fn ob_store_wake_check;
 ob_store_describe_fn ob_store_describe;

@@ -21,6 +21,7 @@ void begin_database(void)
 	begin();
 	set_env("OUTBOX_STORE=sqlite:test.db");
 	expect(0, NULL, "", "setup", NULL);
+	add_reader("default", "default");
 }
 
 void sql(const char *fmt, ...)
@@ -38,11 +39,66 @@ void sql(const char *fmt, ...)
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
-void row(int n, const char *type, const char *aggregate, int status)
+/* For each partition of the three lanes a journal row at the beginning. */
+void add_reader(const char *name, const char *target)
 {
-	sql("INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload, status) "
-	    "VALUES (x'0196a1f03c5b70008000%012d', '%s', '%s', 'Happened', '{}', %d)",
-	    n, type, aggregate, status);
+	sql("INSERT INTO outbox_readers (name, target, created_at) VALUES ('%s', '%s', " NOW ")",
+	    name, target);
+	sql("INSERT INTO outbox_batches (reader, partition_no, batch, epoch, owner, at, pos) "
+	    "WITH RECURSIVE p (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM p WHERE n < 47) "
+	    "SELECT '%s', n, 0, 0, zeroblob(16), " NOW ", 0 FROM p",
+	    name);
+}
+
+/* The reader goes on over the newest message. */
+static void pass(void)
+{
+	sql("INSERT INTO outbox_batches (reader, partition_no, batch, epoch, owner, at, pos) "
+	    "SELECT b.reader, b.partition_no, max(b.batch) + 1, b.epoch, b.owner, " NOW
+	    ", o.seq "
+	    "FROM outbox AS o JOIN outbox_batches AS b USING (partition_no) "
+	    "WHERE b.reader = 'default' AND o.seq = (SELECT max(seq) FROM outbox)");
+}
+
+static void except(int state, const char *due, const char *queue)
+{
+	sql("INSERT INTO outbox_exceptions (reader, partition_no, seq, state, due, queue, since) "
+	    "SELECT 'default', partition_no, seq, %d, %s, %s, " NOW
+	    " FROM outbox "
+	    "WHERE seq = (SELECT max(seq) FROM outbox)",
+	    state, due, queue);
+}
+
+void row(int n, const char *type, const char *aggregate, enum state state)
+{
+	/* As src/log/exception.h has them. */
+	enum { WAITING = 0, FAILS = 1, DELAYS = 2, DIED = 3, HOLDS = 4 };
+
+	sql("INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload) "
+	    "VALUES (x'0196a1f03c5b70008000%012d', '%s', '%s', 'Happened', '{}')",
+	    n, type, aggregate);
+	switch (state) {
+	case PENDING:
+		return;
+	case PUBLISHED:
+		break;
+	case FAILED:
+		except(FAILS, "0", "ordering_key");
+		break;
+	case PARKED:
+		except(WAITING, "NULL", "ordering_key");
+		break;
+	case DELAYED:
+		except(DELAYS, NOW " + 90 * " MINUTES, "NULL");
+		break;
+	case DEAD:
+		except(DIED, "NULL", "NULL");
+		break;
+	case DEAD_HOLD:
+		except(HOLDS, "NULL", "ordering_key");
+		break;
+	}
+	pass();
 }
 
 const char *ask(const char *query)

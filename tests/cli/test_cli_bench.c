@@ -37,7 +37,7 @@ static void put_config(void)
 		 "  trash: { type: file, path: trash.ndjson }\n"
 		 "relays:\n"
 		 "  - { name: default, sink: out }\n"
-		 "  - { name: bench_trash, sink: trash }\n");
+		 "  - { name: trash, sink: trash, reads: bench_trash }\n");
 	expect(0, NULL, "", "setup", NULL);
 }
 
@@ -78,16 +78,20 @@ OB_TEST(a_relay_of_its_own_is_measured_and_the_rows_of_others_stay)
 	put_config();
 	expect(0, NULL, "", "push", "--type", "order", "--aggregate", "1", "--event", "OrderPlaced",
 	       "--payload", "{}", NULL);
-	struct ob_run r =
-		outbox(NULL, "bench", "--config", "outbox.yaml", "--target", "bench_trash",
-		       "--messages", "300", "--size", "100", "--json", NULL);
+	struct ob_run r = outbox(NULL, "bench", "--config", "outbox.yaml", "--relay", "trash",
+				 "--messages", "300", "--size", "100", "--json", NULL);
 	ck_assert_msg(r.code == 0, "exit code %d: %s", r.code, r.err);
 	check_figures(r.out);
 	ob_run_done(&r);
-	/* the message of another relay waits as before, and none of the bench's is left */
-	r = outbox(NULL, "list", "--json", NULL);
-	ck_assert_ptr_nonnull(strstr(r.out, "OrderPlaced"));
-	ck_assert_ptr_null(strstr(r.out, "outbox_bench"));
+	/* The message of another relay waits as before; no reader of the bench keeps anything. */
+	expect(0, "no reader yet: 'outbox work' makes one when a relay first starts\n", "",
+	       "readers", "list", NULL);
+	expect(0, "default: 1 published, 0 failed, 0 dead\n", "", "work", "--once", "--relay",
+	       "default", NULL);
+	/* And again: what the first one pushed is not delivered by the second. */
+	r = outbox(NULL, "bench", "--config", "outbox.yaml", "--relay", "trash", "--messages",
+		   "300", "--size", "100", "--json", NULL);
+	ck_assert_msg(r.code == 0, "exit code %d: %s", r.code, r.err);
 	ob_run_done(&r);
 	end();
 }
@@ -97,27 +101,32 @@ OB_TEST(what_is_a_users_own_is_refused)
 {
 	begin_bench();
 	put_config();
-	expect(2, "", "outbox: bench: --target 'default': the name must begin with bench_\n",
-	       "bench", "--config", "outbox.yaml", "--target", "default", NULL);
-	expect(1, "", "outbox: outbox.yaml has no relay 'bench_other'\n", "bench", "--config",
-	       "outbox.yaml", "--target", "bench_other", NULL);
 	expect(1, "",
-	       "outbox: outbox.yaml has 2 relays: name one that is meant for this with --target "
-	       "bench_...\n",
+	       "outbox: relay default reads default: give it a target of its own, such as 'reads: "
+	       "bench_default'\n",
+	       "bench", "--config", "outbox.yaml", "--relay", "default", NULL);
+	expect(1, "", "outbox: outbox.yaml has no relay 'other'\n", "bench", "--config",
+	       "outbox.yaml", "--relay", "other", NULL);
+	expect(1, "",
+	       "outbox: outbox.yaml has 2 relays: name one that is meant for this with --relay\n",
 	       "bench", "--config", "outbox.yaml", NULL);
-	expect(2, "", "outbox: bench: --target names a relay of a configuration: give --config\n",
-	       "bench", "--target", "bench_trash", NULL);
+	expect(2, "", "outbox: bench: --relay names a relay of a configuration: give --config\n",
+	       "bench", "--relay", "trash", NULL);
 	put_file("one.yaml",
 		 "stores:\n"
 		 "  main: { url: \"sqlite:outbox.db\" }\n"
 		 "sinks:\n"
 		 "  out: { type: file, path: out.ndjson }\n");
+	expect(0, NULL, "", "work", "--once", "--relay", "trash", NULL);
+	expect(1, "",
+	       "outbox: reader trash is in use: stop its relay and forget it with 'outbox readers "
+	       "remove trash', then measure\n",
+	       "bench", "--config", "outbox.yaml", "--relay", "trash", NULL);
 	expect(0, NULL, "", "push", "--type", "order", "--event", "OrderPlaced", "--payload", "{}",
 	       NULL);
 	expect(1, "",
-	       "outbox: the outbox has 1 messages, and bench does not touch what is yours: give it "
-	       "a "
-	       "relay of its own with --target bench_...\n",
+	       "outbox: the outbox has messages, and bench does not touch what is yours: give it a "
+	       "relay with 'reads: bench_...' and name it with --relay\n",
 	       "bench", "--config", "one.yaml", NULL);
 	end();
 }

@@ -63,15 +63,18 @@ static void run(const char *says)
 	expect_in(poison, 0, NULL, "", "push", NULL);
 	push_others(OTHERS / 2);
 	start(&worker, "work", NULL);
-	while (strcmp(ask("SELECT count(*) FROM outbox WHERE status = -1"), "1") != 0) {
+	while (strcmp(ask("SELECT count(*) FROM outbox_messages WHERE state = 'dead'"), "1") != 0) {
 		push_others(1);
 		(void)poll(NULL, 0, 50);
 	}
-	wait_for("SELECT count(*) FROM outbox WHERE status NOT IN (1, -1)", "0");
+	wait_for("SELECT count(*) FROM outbox_messages WHERE state NOT IN ('published', 'dead')",
+		 "0");
 	stop(&worker, 0);
-	ASK("SELECT aggregate_id, attempts FROM outbox WHERE attempts > 0 OR status <> 1", "bad,2");
+	ASK("SELECT aggregate_id, attempts FROM outbox_messages WHERE attempts > 0 OR state <> "
+	    "'published'",
+	    "bad,2");
 	(void)snprintf(reason, sizeof(reason), "%s",
-		       ask("SELECT last_error FROM outbox WHERE aggregate_id = 'bad'"));
+		       ask("SELECT last_error FROM outbox_messages WHERE aggregate_id = 'bad'"));
 	ck_assert_ptr_nonnull(
 		strstr(reason,
 		       "the receiver hung up 3 times on this message alone, while others "

@@ -56,7 +56,7 @@ static void wait_published(int64_t count)
 {
 	int64_t until = now_ms() + LONG_MS;
 
-	while (number("SELECT count(*) FROM outbox WHERE status = 1") < count) {
+	while (number("SELECT count(*) FROM outbox_messages WHERE state = 'published'") < count) {
 		ck_assert_msg(now_ms() < until, "fewer than %lld published", (long long)count);
 		(void)poll(NULL, 0, 20);
 	}
@@ -95,8 +95,9 @@ OB_TEST(a_server_killed_three_times_loses_nothing)
 	}
 	wait_published(MANY);
 	stop(&worker, 0);
-	ck_assert_int_eq(number("SELECT count(*) FROM outbox WHERE status <> 1"), 0);
-	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox"), 0);
+	ck_assert_int_eq(number("SELECT count(*) FROM outbox_messages WHERE state <> 'published'"),
+			 0);
+	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox_messages"), 0);
 	for (int k = 0; k < KEYS; k++)
 		seen.next[k] = k;
 	nats_stream_each(&server, "EVENTS", check_order, &seen);
@@ -117,7 +118,7 @@ OB_TEST(a_stream_that_is_missing_stops_messages_until_it_is_there)
 	nats_stream_add(&server, "EVENTS", "order", NULL);
 	wait_published(5);
 	stop(&worker, 0);
-	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox"), 0);
+	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox_messages"), 0);
 	ck_assert_uint_eq(nats_stream_count(&server, "EVENTS"), 5);
 	finish();
 }
@@ -135,7 +136,7 @@ OB_TEST(a_wrong_password_stops_no_message)
 	nats_server_reload(&server);
 	wait_published(5);
 	stop(&worker, 0);
-	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox"), 0);
+	ck_assert_int_eq(number("SELECT sum(attempts) FROM outbox_messages"), 0);
 	finish();
 }
 OB_TEST_END

@@ -45,7 +45,7 @@ static int ask(const char *query)
 
 static int published(void)
 {
-	return ask("SELECT count(*) FROM outbox WHERE status = 1");
+	return ask("SELECT count(*) FROM outbox_messages WHERE state = 'published'");
 }
 
 static void wait_published(int count)
@@ -109,7 +109,8 @@ static void deliver_to_nobody(void)
 	ck_assert_msg(strstr(run.out, "0 published, 1 failed, 1 dead") != NULL, "%s", run.out);
 	ob_run_done(&run);
 	ck_assert_int_eq(published(), 0);
-	ck_assert_int_eq(ask("SELECT count(*) FROM outbox WHERE status = -1 AND attempts = 1 AND "
+	ck_assert_int_eq(ask("SELECT count(*) FROM outbox_messages WHERE state = 'dead' AND "
+			     "attempts = 1 AND "
 			     "last_error LIKE '%no queue is bound%'"),
 			 1);
 	end();
@@ -133,8 +134,8 @@ OB_TEST(no_queue_is_a_failure_and_three_crashes_lose_nothing)
 	wait_published(MANY);
 	wait_text(worker.err, "sink is back, going on", LONG_MS);
 	stop(&worker, 0);
-	ck_assert_int_eq(ask("SELECT count(*) FROM outbox WHERE status <> 1"), 0);
-	ck_assert_int_eq(ask("SELECT coalesce(sum(attempts), 0) FROM outbox"), 0);
+	ck_assert_int_eq(ask("SELECT count(*) FROM outbox_messages WHERE state <> 'published'"), 0);
+	ck_assert_int_eq(ask("SELECT coalesce(sum(attempts), 0) FROM outbox_messages"), 0);
 	ck_assert_int_ge(check_queue(), MANY);
 	kill_now(&worker);
 	rabbitmq_server_stop(&server);

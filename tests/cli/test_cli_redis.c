@@ -99,7 +99,9 @@ OB_TEST(sqlite_to_redis_end_to_end)
 	ck_assert_str_eq(fields->element[fields->elements - 2]->str, "payload");
 	ck_assert_int_eq(strncmp(fields->element[fields->elements - 1]->str, "{\"n\":", 5), 0);
 	freeReplyObject(entries);
-	expect_in_output("0     0        250\n", "--store", "sqlite:x.db", "status", NULL);
+	expect_in_output("\ndefault       250    0           - ", "--store", "sqlite:x.db",
+			 "status", NULL);
+	expect(0, "no messages\n", "", "list", NULL);
 	finish();
 }
 OB_TEST_END
@@ -114,7 +116,9 @@ OB_TEST(a_wrong_password_stops_no_message)
 	redis_do(&server, "CONFIG", "SET", "requirepass", "wrong", NULL);
 	wait_ids(5);
 	stop(&worker, 0);
-	expect_in_output("0     0          5\n", "--store", "sqlite:x.db", "status", NULL);
+	expect_in_output("\ndefault         5    0           - ", "--store", "sqlite:x.db",
+			 "status", NULL);
+	expect(0, "no messages\n", "", "list", NULL);
 	finish();
 }
 OB_TEST_END

@@ -54,8 +54,8 @@ OB_TEST(a_wrong_word_is_named)
 	REFUSED("show: 'x' is not a UUID", "show", "x");
 	REFUSED("status: one word too many: 'now'", "status", "now");
 	REFUSED("list: no state 'ded'; did you mean 'dead'?", "list", "ded");
-	REFUSED("list: no state 'gone'; it is one of pending, delayed, processing, failed, parked, "
-		"dead, published, all",
+	REFUSED("list: no state 'gone'; it is one of pending, delayed, failed, parked, dead, "
+		"discarded, published, all",
 		"list", "gone");
 	REFUSED("completion: SHELL is missing", "completion");
 	REFUSED("completion: no shell 'tcsh'; it is one of bash, zsh, fish", "completion", "tcsh");
@@ -102,10 +102,13 @@ OB_TEST_END
 
 /* ---- help ------------------------------------------------------------ */
 
-static const char *const names[] = { "init",    "config check", "setup",   "push",       "list",
-				     "show",    "status",       "why",     "retry",      "skip",
-				     "discard", "priority",     "cleanup", "partitions", "backends",
-				     "version", "completion",   "help",    "work" };
+static const char *const names[] = {
+	"init",         "config check", "setup",        "push",           "list",    "show",
+	"status",       "why",          "retry",        "skip",           "discard", "replay",
+	"readers list", "readers show", "readers seek", "readers remove", "cleanup", "partitions",
+	"adopt",        "backends",     "version",      "completion",     "help",    "work",
+	"demo",         "bench"
+};
 
 static void check_width(const char *text)
 {
@@ -244,7 +247,10 @@ OB_TEST(bash_completes_commands_options_states_and_files)
 		check_complete("outbox partitions re", "resize\n");
 		check_complete("outbox config ", "check\n");
 		check_complete("outbox config check --j", "--json\n");
-		check_complete("outbox list d", "delayed\ndead\n");
+		check_complete("outbox list d", "delayed\ndead\ndiscarded\n");
+		check_complete("outbox readers s", "show\nseek\n");
+		check_complete("outbox partitions f", "free\n");
+		check_complete("outbox replay --si", "--sink\n--since\n");
 		check_complete("outbox --json list --n", "--newest\n");
 		check_complete("outbox -c my", "my.yaml\n");
 		check_complete("outbox -c my.yaml list pu", "published\n");

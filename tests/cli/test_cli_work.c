@@ -71,9 +71,10 @@ OB_TEST(what_another_process_commits_is_delivered_in_order)
 	stop(&worker, 0);
 	char *err = read_file(worker.err);
 	ck_assert_ptr_nonnull(strstr(err,
-				     "msg=\"relay started\" relay=default store=main "
-				     "sink=\"file out.ndjson\" workers=1 leasing=on "
+				     "msg=\"relay started\" relay=default reads=default "
+				     "store=main sink=\"file out.ndjson\" workers=1 "
 				     "ordering=key"));
+	ck_assert_ptr_nonnull(strstr(err, "msg=\"reader made\" relay=default reads=default"));
 	ck_assert_ptr_nonnull(strstr(err, "msg=\"relay stopped\" relay=default published=201"));
 	free(err);
 	finish();
@@ -84,7 +85,8 @@ OB_TEST(two_relays_deliver_their_own_targets)
 {
 	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
 		"sinks: { a: { type: file, path: a.ndjson }, b: { type: file, path: b.ndjson } }\n"
-		"relays: [ { name: default, sink: a, workers: 2 }, { name: mail, sink: b } ]\n");
+		"relays: [ { name: default, sink: a, workers: 2 }, { name: mail, sink: b, reads: "
+		"mail } ]\n");
 	push(30, "default");
 	push(20, "mail");
 	start(&worker, "work", NULL);
@@ -103,14 +105,172 @@ OB_TEST(two_relays_deliver_their_own_targets)
 }
 OB_TEST_END
 
-OB_TEST(without_leasing_three_workers_deliver_each_message_once)
+OB_TEST(without_order_three_workers_deliver_each_message_once)
 {
-	prepare(file_config);
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { ordering: none } ]\n");
 	push(500, "default");
-	start(&worker, "work", "--no-leasing", "--workers", "3", NULL);
+	start(&worker, "work", "--workers", "3", NULL);
 	wait_lines("out.ndjson", 500, LONG_MS);
 	stop(&worker, 0);
 	check_delivered("out.ndjson", 500, false);
+	finish();
+}
+OB_TEST_END
+
+/* ---- several readers ---------------------------------------------------------- */
+
+static const char fan_out[] =
+	"stores: { main: { url: 'sqlite:x.db' } }\n"
+	"sinks: { a: { type: file, path: a.ndjson }, b: { type: file, path: b.ndjson } }\n"
+	"relays: [ { name: one, sink: a }, { name: two, sink: b, workers: 2 } ]\n";
+
+OB_TEST(two_relays_on_one_target_each_deliver_everything)
+{
+	prepare(fan_out);
+	push(300, "default");
+	start(&worker, "work", NULL);
+	wait_lines("a.ndjson", 300, LONG_MS);
+	wait_lines("b.ndjson", 300, LONG_MS);
+	check_delivered("a.ndjson", 300, true);
+	check_delivered("b.ndjson", 300, true);
+	push(10, "default");
+	wait_lines("a.ndjson", 310, LONG_MS);
+	wait_lines("b.ndjson", 310, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("a.ndjson", 310, false);
+	check_delivered("b.ndjson", 310, false);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(one_relay_does_not_wait_for_the_other)
+{
+	prepare(fan_out);
+	put_file("a.ndjson", "");
+	int fd = open(path_of("a.ndjson"), O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0); /* nothing can be written there */
+	push(20, "default");
+	start(&worker, "work", NULL);
+	wait_lines("b.ndjson", 20, LONG_MS);
+	expect_in_output("\"pending\":20,", "status", "--reader", "one", "--json", NULL);
+	expect_in_output("\"pending\":0,", "status", "--reader", "two", "--json", NULL);
+	(void)close(fd);
+	wait_lines("a.ndjson", 20, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("a.ndjson", 20, true);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_relay_that_comes_later_begins_where_it_is_told)
+{
+	prepare(file_config);
+	push(5, "default");
+	expect(0, "default: 5 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: stdout } }\n"
+		 "relays: [ { name: all }, { name: new, start: end },\n"
+		 "          { name: old, start: '2020-01-01T00:00:00Z' },\n"
+		 "          { name: none, types: [ Other* ] } ]\n");
+	expect(0, NULL,
+	       "all: 5 published, 0 failed, 0 dead\nnew: 0 published, 0 failed, 0 dead\n"
+	       "old: 5 published, 0 failed, 0 dead\nnone: 0 published, 0 failed, 0 dead\n",
+	       "work", "--once", NULL);
+	push(2, "default");
+	expect(0, NULL,
+	       "all: 2 published, 0 failed, 0 dead\nnew: 2 published, 0 failed, 0 dead\n"
+	       "old: 2 published, 0 failed, 0 dead\nnone: 0 published, 0 failed, 0 dead\n",
+	       "work", "--once", NULL);
+	/* the name is what counts */
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks: { out: { type: stdout } }\n"
+		 "relays: [ { name: all, reads: mail } ]\n");
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	ck_assert_int_eq(r.code, 1);
+	ck_assert_ptr_nonnull(strstr(r.err, "default"));
+	ck_assert_ptr_nonnull(strstr(r.err, "mail"));
+	ck_assert_ptr_eq(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
+	ob_run_done(&r);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_relay_delivers_what_its_patterns_let_through)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { types: [ 'Order*', Paid ], aggregates: [ order ] } ]\n");
+	static const char *const pushed[][2] = { { "order", "OrderPlaced" },
+						 { "order", "Paid" },
+						 { "order", "PaidLate" },
+						 { "user", "Paid" },
+						 { "order", "Order" } };
+	for (size_t i = 0; i < 5; i++)
+		expect(0, NULL, "", "push", "--type", pushed[i][0], "--event", pushed[i][1],
+		       "--payload", "{}", NULL);
+	expect(0, "default: 3 published, 0 failed, 0 dead\n", "", "work", "--once", NULL);
+	char *text = read_file(path_of("out.ndjson"));
+	ck_assert_ptr_nonnull(strstr(text, "\"OrderPlaced\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"Paid\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"Order\""));
+	ck_assert_ptr_null(strstr(text, "\"user\""));
+	free(text);
+	/* what was passed over does not wait, and holds nothing */
+	expect_in_output("\"lag\":0,", "status", "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_delayed_message_holds_its_key_when_told_so)
+{
+	static const char later[] =
+		"{\"aggregate_type\":\"order\",\"aggregate_id\":\"1\",\"event_type\":\"E\","
+		"\"payload\":1,"
+		"\"delay\":3600000}\n"
+		"{\"aggregate_type\":\"order\",\"aggregate_id\":\"1\",\"event_type\":\"E\","
+		"\"payload\":2}\n"
+		"{\"aggregate_type\":\"order\",\"aggregate_id\":\"2\",\"event_type\":\"E\","
+		"\"payload\":3}\n";
+
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: free }, { name: held, hold_delayed: true } ]\n");
+	expect_in(later, 0, NULL, "", "push", NULL);
+	expect(0, "free: 2 published, 0 failed, 0 dead\nheld: 1 published, 0 failed, 0 dead\n", "",
+	       "work", "--once", NULL);
+	expect_in_output("\"delayed\":1,\"failed\":0,\"parked\":0,", "status", "--reader", "free",
+			 "--json", NULL);
+	expect_in_output("\"delayed\":1,\"failed\":0,\"parked\":1,", "status", "--reader", "held",
+			 "--json", NULL);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_relay_keeps_the_table_small_when_told_so)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db', retention: { published: 0, every: 1s } } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n");
+	push(50, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 50, LONG_MS);
+	int64_t end = now_ms() + LONG_MS;
+	for (bool empty = false; !empty;) {
+		struct ob_run r = outbox(NULL, "list", "all", NULL);
+
+		empty = strcmp(r.out, "no messages\n") == 0;
+		ob_run_done(&r);
+		ck_assert_int_lt(now_ms(), end);
+		(void)poll(NULL, 0, 50);
+	}
+	push(1, "default");
+	wait_lines("out.ndjson", 51, LONG_MS);
+	stop(&worker, 0);
+	check_delivered("out.ndjson", 51, false);
 	finish();
 }
 OB_TEST_END
@@ -308,11 +468,12 @@ OB_TEST(a_valid_configuration_is_taken_over)
 	push(1, "default");
 	start(&worker, "work", NULL);
 	wait_lines("out.ndjson", 1, LONG_MS);
-	put_file("outbox.yaml",
-		 "stores: { main: { url: 'sqlite:x.db' } }\n"
-		 "sinks: { out: { type: file, path: new.ndjson }, b: { type: file, path: b.ndjson "
-		 "} }\n"
-		 "relays: [ { name: default, sink: out }, { name: mail, sink: b } ]\n");
+	put_file(
+		"outbox.yaml",
+		"stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: new.ndjson }, b: { type: file, path: b.ndjson "
+		"} }\n"
+		"relays: [ { name: default, sink: out }, { name: mail, sink: b, reads: mail } ]\n");
 	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
 	wait_text(worker.err, "relay changed, restarting it", LONG_MS);
 	push(2, "mail");
@@ -484,12 +645,16 @@ OB_TEST_END
 
 OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 two_relays_deliver_their_own_targets,
-	 without_leasing_three_workers_deliver_each_message_once,
+	 without_order_three_workers_deliver_each_message_once,
+	 two_relays_on_one_target_each_deliver_everything, one_relay_does_not_wait_for_the_other,
+	 a_relay_that_comes_later_begins_where_it_is_told,
+	 a_relay_delivers_what_its_patterns_let_through,
+	 a_delayed_message_holds_its_key_when_told_so, a_relay_keeps_the_table_small_when_told_so,
 	 a_database_alone_prints_its_messages, once_says_what_it_did,
-	 once_fails_when_the_sink_is_down, a_wrong_setup_is_one_clear_line, wrong_words_are_refused,
-	 json_lines_tell_what_happened, a_window_is_one_line_of_the_log, silent_is_silent,
+	 a_wrong_setup_is_one_clear_line, wrong_words_are_refused, json_lines_tell_what_happened,
+	 a_window_is_one_line_of_the_log, silent_is_silent,
 	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
 	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
 	 an_invalid_configuration_changes_nothing, a_second_stop_does_not_wait_for_the_sink,
-	 the_service_manager_is_told,
+	 the_service_manager_is_told, once_fails_when_the_sink_is_down,
 	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)

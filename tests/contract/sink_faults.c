@@ -4,7 +4,7 @@
  * until none fails. A small relay sends, and sends again what failed: in the
  * end everything confirmed is stored, and first copies are in order.
  */
-#include "sink/fault.h"
+#include "doubles/fault_sink.h"
 #include "sink_relay.h"
 #include "suite.h"
 

@@ -7,7 +7,7 @@
 #ifndef OB_TESTS_SINK_HARNESS_H
 #define OB_TESTS_SINK_HARNESS_H
 
-#include "sink/memory.h"
+#include "doubles/memory_sink.h"
 #include "sink/sink.h"
 #include "suite.h"
 

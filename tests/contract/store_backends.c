@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How the contract suite makes a fresh database of each kind. */
 #include "config.h"
-#include "store/memory.h"
+#include "doubles/memory_store.h"
 #include "store_harness.h"
 
 #if HAVE_SQLITE
@@ -12,12 +12,24 @@
 
 static struct ob_memdb *memdb;
 
+static void make_kind(enum ob_memdb_kind kind)
+{
+	memdb = ob_memdb_new(&(struct ob_memdb_conf){ .kind = kind, .clock = &fx.clock.clock });
+}
+
 static void memory_make(void)
 {
-	const struct ob_memdb_conf conf = { .clock = &fx.clock.clock };
+	make_kind(OB_MEMDB_SNAPSHOT);
+}
 
-	memdb = ob_memdb_new(&conf);
-	ck_assert_ptr_nonnull(memdb);
+static void memory_make_gaps(void)
+{
+	make_kind(OB_MEMDB_GAPS);
+}
+
+static void memory_make_plain(void)
+{
+	make_kind(OB_MEMDB_PLAIN);
 }
 
 static struct ob_store *memory_open(void)
@@ -39,13 +51,23 @@ static void memory_drop(void)
 	memdb = NULL;
 }
 
-const struct store_backend store_backend_memory = {
-	.name = "memory",
-	.make = memory_make,
-	.open = memory_open,
-	.set_version = memory_set_version,
-	.drop = memory_drop,
-};
+static size_t memory_journal_count(void)
+{
+	return ob_memdb_journal_count(memdb);
+}
+
+#define MEMORY_BACKEND(label, maker) \
+	{ \
+		.name = (label), .make = (maker), .open = memory_open, \
+		.set_version = memory_set_version, .drop = memory_drop, \
+		.journal_count = memory_journal_count, \
+	}
+
+const struct store_backend store_backend_memory = MEMORY_BACKEND("memory", memory_make);
+const struct store_backend store_backend_memory_gaps =
+	MEMORY_BACKEND("memory-gaps", memory_make_gaps);
+const struct store_backend store_backend_memory_plain =
+	MEMORY_BACKEND("memory-plain", memory_make_plain);
 
 /* ---- SQLite ---------------------------------------------------------- */
 
@@ -91,6 +113,27 @@ static void sqlite_set_version(uint32_t version)
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
+static size_t sqlite_journal_count(void)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+
+	ck_assert_int_eq(sqlite3_open(sqlite_url + strlen("sqlite:"), &db), SQLITE_OK);
+	ck_assert_int_eq(
+		sqlite3_prepare_v2(db, "SELECT count(*) FROM outbox_batches", -1, &stmt, NULL),
+		SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	size_t count = (size_t)sqlite3_column_int64(stmt, 0);
+	(void)sqlite3_finalize(stmt);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	return count;
+}
+
+static const struct store_skip sqlite_skips[] = {
+	{ "a_worker_whose_connection_is_gone_is_reaped_at_once", "a file knows no sessions" },
+	{ NULL, NULL },
+};
+
 static void sqlite_drop(void)
 {
 	(void)unlink(sqlite_url + strlen("sqlite:"));
@@ -102,6 +145,8 @@ const struct store_backend store_backend_sqlite = {
 	.open = sqlite_open,
 	.set_version = sqlite_set_version,
 	.drop = sqlite_drop,
+	.journal_count = sqlite_journal_count,
+	.skips = sqlite_skips,
 };
 
 #endif

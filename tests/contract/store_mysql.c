@@ -65,6 +65,18 @@ static void mysql_case_set_version(uint32_t version)
 	    version);
 }
 
+static size_t mysql_case_journal_count(void)
+{
+	run("SELECT COUNT(*) FROM %s.outbox_batches", database);
+	MYSQL_RES *rows = mysql_store_result(admin);
+	MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
+
+	ck_assert_ptr_nonnull(row);
+	size_t count = strtoul(row[0], NULL, 10);
+	mysql_free_result(rows);
+	return count;
+}
+
 static void mysql_case_drop(void)
 {
 	run("DROP DATABASE %s", database);
@@ -86,5 +98,6 @@ const struct store_backend store_backend_mysql = {
 	.open = mysql_case_open,
 	.set_version = mysql_case_set_version,
 	.drop = mysql_case_drop,
+	.journal_count = mysql_case_journal_count,
 	.skips = skips,
 };

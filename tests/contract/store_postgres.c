@@ -62,7 +62,9 @@ static bool use_again(void)
 
 static void empty(void)
 {
-	static const char *const tables[] = { "", "_workers", "_partitions", "_throughput" };
+	static const char *const tables[] = {
+		"", "_readers", "_batches", "_exceptions", "_leases", "_workers", "_throughput",
+	};
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		run("DELETE FROM %s.outbox%s", schema, tables[i]);
@@ -117,6 +119,17 @@ static void postgres_advance(int64_t ms)
 	run("UPDATE %s.clock SET at = at + %lld * interval '1 ms'", schema, (long long)ms);
 }
 
+static size_t postgres_journal_count(void)
+{
+	char sql[128];
+
+	(void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s.outbox_batches", schema);
+	PGresult *result = PQexec(admin, sql);
+	size_t count = (size_t)strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	return count;
+}
+
 const struct store_backend store_backend_postgres = {
 	.name = "postgres",
 	.start = postgres_start,
@@ -126,4 +139,5 @@ const struct store_backend store_backend_postgres = {
 	.set_version = postgres_set_version,
 	.drop = postgres_drop,
 	.advance = postgres_advance,
+	.journal_count = postgres_journal_count,
 };

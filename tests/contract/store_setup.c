@@ -21,13 +21,14 @@ OB_TEST(setup_makes_the_tables_once)
 	store_ok(ob_store_check(fx.store, &fx.err));
 
 	/* A second time it does nothing, and the number of partitions stays. */
+	ck_assert(store_make_reader("main", "default", (struct ob_place){ OB_START_BEGINNING, 0 }));
 	store_put_key("a", "k");
 	store_ok(setup(store_open(), 9, &done));
 	ck_assert_uint_eq(done.from_version, OB_SCHEMA_VERSION);
 	ck_assert_uint_eq(done.to_version, OB_SCHEMA_VERSION);
-	store_ok(ob_store_seed(fx.store, "default", &count, &fx.err));
+	store_ok(ob_store_seed(fx.store, "main", &count, &fx.err));
 	ck_assert_uint_eq(count, 7);
-	store_expect_state("a", OB_STATE_PENDING);
+	store_expect_view("a", OB_VIEW_PENDING);
 }
 OB_TEST_END
 
@@ -45,22 +46,37 @@ OB_TEST_END
 
 OB_TEST(without_tables_every_operation_says_so)
 {
-	const struct ob_filter everything = { 0 };
-	const uint32_t first = 0;
-	const struct ob_fetch fetch = {
-		.target = "default", .partitions = &first, .partition_count = 1, .limit = 1
+	const struct ob_filter everything = { .reader = "main" };
+	const struct ob_reader reader = { .name = OB_STR("main"), .target = OB_STR("default") };
+	const struct ob_retain retain = { .limit = 1 };
+	struct ob_read_part part = { .partition = 0 };
+	struct ob_read read = {
+		.reader = "main", .target = "default", .parts = &part, .part_count = 1, .limit = 1
 	};
+	struct ob_owned owned = { .partition = 0 };
+	struct ob_settle_part settled = { .partition = 0 };
+	struct ob_settle settle = { .reader = "main", .parts = &settled, .part_count = 1 };
+	struct ob_retained retained;
 	uint32_t count;
 	int64_t now;
+	bool made;
 
 	store_begin(0);
-	ck_assert_int_eq(ob_store_check(fx.store, &fx.err), OUTBOX_ESCHEMA);
-	ck_assert_int_eq(fx.err.kind, OB_ERR_FATAL);
-	ck_assert_int_eq(ob_store_fetch(fx.store, &fetch, &fx.batch, &fx.err), OUTBOX_ESCHEMA);
-	ck_assert_int_eq(fx.err.kind, OB_ERR_FATAL);
-	ck_assert_int_eq(ob_store_seed(fx.store, "default", &count, &fx.err), OUTBOX_ESCHEMA);
-	ck_assert_int_eq(ob_store_list(fx.store, &everything, &fx.look, &now, &fx.err),
-			 OUTBOX_ESCHEMA);
+#define REFUSED(call) \
+	do { \
+		fx.err = OB_ERR_INIT; \
+		ck_assert_int_eq(call, OUTBOX_ESCHEMA); \
+		ck_assert_int_eq(fx.err.kind, OB_ERR_FATAL); \
+	} while (0)
+	REFUSED(ob_store_check(fx.store, &fx.err));
+	REFUSED(ob_store_reader_make(fx.store, &reader, &(struct ob_place){ 0 }, &made, &fx.err));
+	REFUSED(ob_store_take_over(fx.store, "main", &fx.me, &owned, 1, &fx.err));
+	REFUSED(ob_store_read(fx.store, &read, &fx.batch, &fx.done, &fx.err));
+	REFUSED(ob_store_settle(fx.store, &settle, &fx.err));
+	REFUSED(ob_store_seed(fx.store, "main", &count, &fx.err));
+	REFUSED(ob_store_list(fx.store, &everything, &fx.look, &now, &fx.err));
+	REFUSED(ob_store_retain(fx.store, &retain, &fx.arena, &retained, &fx.err));
+#undef REFUSED
 }
 OB_TEST_END
 
@@ -77,7 +93,7 @@ OB_TEST(a_newer_schema_is_refused_and_not_changed)
 	ck_assert_int_eq(ob_store_check(late, &fx.err), OUTBOX_ESCHEMA);
 	fx.backend->set_version(OB_SCHEMA_VERSION);
 	store_ok(ob_store_check(late, &fx.err));
-	store_expect_state("a", OB_STATE_PENDING);
+	store_expect_view("a", OB_VIEW_PENDING);
 }
 OB_TEST_END
 

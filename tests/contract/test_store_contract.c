@@ -9,15 +9,25 @@
 #define SUBJECTS(X) \
 	X(setup) \
 	X(write) \
-	X(fetch) \
+	X(readers) \
+	X(seek) \
+	X(takeover) \
+	X(read) \
+	X(late) \
+	X(exceptions) \
 	X(settle) \
-	X(claim) \
+	X(fence) \
 	X(lease) \
+	X(workers) \
+	X(resize) \
 	X(order) \
+	X(race) \
+	X(list) \
+	X(stats) \
 	X(operate) \
-	X(look) \
-	X(cleanup) \
-	X(faults)
+	X(retain) \
+	X(faults) \
+	X(random)
 
 #define X(name) void store_cases_##name(store_add_fn *add);
 SUBJECTS(X)
@@ -33,7 +43,7 @@ static const struct {
 };
 
 static const struct store_backend *const backends[] = {
-	&store_backend_memory,
+	&store_backend_memory,   &store_backend_memory_gaps, &store_backend_memory_plain,
 #if HAVE_SQLITE
 	&store_backend_sqlite,
 #endif
@@ -65,7 +75,7 @@ static void add(const TTest *test)
 		tcase_add_test(adding, test);
 }
 
-/* The backend stands in the name of every case: "memory.fetch". */
+/* The backend stands in the name of every case: "memory.read". */
 static Suite *make_suite(const char *only_subject)
 {
 	Suite *suite = suite_create("store contract");

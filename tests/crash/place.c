@@ -24,16 +24,31 @@ static void sqlite_make(const char *dir, char url[PLACE_URL])
 	(void)snprintf(url, PLACE_URL, "sqlite:%s/outbox.db", dir);
 }
 
-static void sqlite_run(const char *url, const char *sql)
+static void sqlite_also(void *held, const char *sql)
+{
+	ck_assert_msg(sqlite3_exec(held, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
+		      sqlite3_errmsg(held));
+}
+
+static void *sqlite_hold(const char *url, const char *sql)
 {
 	sqlite3 *db;
 
 	ck_assert_int_eq(sqlite3_open_v2(url + strlen("sqlite:"), &db, SQLITE_OPEN_READWRITE, NULL),
 			 SQLITE_OK);
 	(void)sqlite3_busy_timeout(db, 60000);
-	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
-		      sqlite3_errmsg(db));
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	sqlite_also(db, sql);
+	return db;
+}
+
+static void sqlite_let_go(void *held)
+{
+	ck_assert_int_eq(sqlite3_close(held), SQLITE_OK);
+}
+
+static void sqlite_run(const char *url, const char *sql)
+{
+	sqlite_let_go(sqlite_hold(url, sql));
 }
 
 static int64_t sqlite_number(const char *url, const char *sql)
@@ -60,6 +75,13 @@ const struct place place_sqlite = {
 	.make = sqlite_make,
 	.run = sqlite_run,
 	.number = sqlite_number,
+	.hold = sqlite_hold,
+	.also = sqlite_also,
+	.let_go = sqlite_let_go,
+	.begin = "BEGIN IMMEDIATE",
+	.half_hour = "1800000000",
+	.id_left = "X'",
+	.id_right = "'",
 };
 
 const struct place *place_chosen(void)

@@ -26,13 +26,18 @@ struct place {
 	/* The number that a query returns, likewise. */
 	int64_t (*number)(const char *url, const char *sql);
 
-	/* The rest: of servers only, else NULL. */
 	/* Run statements and keep the connection, with what it locks; close what hold() returned.
 	 */
 	void *(*hold)(const char *url, const char *sql);
 	/* Run more on what hold() returned. */
 	void (*also)(void *held, const char *sql);
 	void (*let_go)(void *held);
+	/* The words that begin a transaction that writes; what stands around the 32 hexadecimal
+	 * digits of an id. */
+	const char *begin, *id_left, *id_right;
+	const char *half_hour; /* what is added to a time */
+
+	/* The rest: of servers only, else NULL. */
 	/* Let the tables of a new database live in that directory, which may be on another disk;
 	 * NULL where make() puts them into its own. */
 	void (*move)(const char *url, const char *dir);

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <sys/file.h>
 
-enum { ARENA_MAX = 8 << 20, FILE_MAX = 256 << 20, PAGE = 5000 };
+enum { ARENA_MAX = 8 << 20, FILE_MAX = 256 << 20, PAGE = 5000, WORDS_MAX = 12, TAIL_MAX = 3000 };
 
-const char *rig_volume, *rig_options;
+struct rig_extra rig_extra;
 
 static const struct place *chosen;
 
@@ -61,42 +61,52 @@ void rig_breathe(void)
 
 static void write_config(const struct rig *rig)
 {
+	const struct rig_extra *extra = &rig_extra;
+	int lease_ms = extra->lease_ms ? extra->lease_ms : RIG_LEASE_MS;
 	char path[96];
 
 	(void)snprintf(path, sizeof(path), "%s/outbox.yaml", rig->dir);
 	FILE *f = fopen(path, "we");
 	ck_assert_ptr_nonnull(f);
-	(void)fprintf(f,
-		      "stores: { main: { url: \"%s\"%s%s } }\n"
-		      "sinks: { out: { type: file, path: events.ndjson } }\n"
-		      "relays:\n"
-		      "  - batch_size: %d\n"
-		      "    idle_backoff_ms: 100ms\n"
-		      "    leasing: { lease_ttl: %dms, lease_renew: %dms, heartbeat_ttl: 2s }\n",
-		      rig->url, rig_options ? ", " : "", rig_options ? rig_options : "", RIG_BATCH,
-		      RIG_LEASE_MS, RIG_LEASE_MS * 3 / 10);
+	(void)fprintf(
+		f,
+		"stores: { main: { url: \"%s\", %s } }\n"
+		"sinks: { out: { %s } }\n"
+		"relays:\n"
+		"  - { batch_size: %d, idle_backoff_ms: 100ms,\n"
+		"      leasing: { lease_ttl: %dms, lease_renew: %dms, heartbeat_ttl: %dms },\n"
+		"      %s }\n",
+		rig->url, extra->store ? extra->store : "retention: { every: 1h }",
+		extra->sink ? extra->sink : "type: file, path: events.ndjson", RIG_BATCH, lease_ms,
+		lease_ms * 3 / 10, lease_ms, extra->relay ? extra->relay : "ordering: key");
 	ck_assert_int_eq(fclose(f), 0);
 }
 
 void rig_init(struct rig *rig, const char *name, uint64_t seed)
 {
-	struct ob_setup setup = { .partition_count = RIG_PARTITIONS };
+	const struct ob_setup setup = { .partition_count = RIG_PARTITIONS };
+	const struct ob_reader reader = { .name = OB_STR("default"), .target = OB_STR("default") };
+	const struct ob_place beginning = { .start = OB_START_BEGINNING };
+	const struct ob_store_conf conf = { .url = rig->url };
 	struct ob_setup_done done;
 	struct ob_err err = OB_ERR_INIT;
-	struct ob_store_conf conf = { .url = rig->url };
+	bool made;
 
-	*rig = (struct rig){ 0 };
+	*rig = (struct rig){ .in_flight = RIG_IN_FLIGHT };
 	(void)snprintf(rig->name, sizeof(rig->name), "%s", name);
 	ob_temp_dir(rig->dir);
 	(void)snprintf(rig->events, sizeof(rig->events), "%s/events.ndjson", rig->dir);
-	chosen->make(rig_volume && !chosen->move ? rig_volume : rig->dir, rig->url);
-	if (rig_volume && chosen->move)
-		chosen->move(rig->url, rig_volume);
+	chosen->make(rig_extra.volume && !chosen->move ? rig_extra.volume : rig->dir, rig->url);
+	if (rig_extra.volume && chosen->move)
+		chosen->move(rig->url, rig_extra.volume);
 	(void)unsetenv("OUTBOX_CONFIG");
 	(void)unsetenv("OUTBOX_STORE");
 	write_config(rig);
 	ck_assert_msg(ob_store_connect(&conf, &rig->store, &err) == 0, "%s", err.msg);
 	ck_assert_msg(ob_store_setup(rig->store, &setup, &done, &err) == 0, "%s", err.msg);
+	/* Before the first worker does: without a reader nothing waits for anybody. */
+	ck_assert_msg(ob_store_reader_make(rig->store, &reader, &beginning, &made, &err) == 0, "%s",
+		      err.msg);
 	books_init(&rig->books);
 	ck_assert_msg(shop_open(&rig->shop, &rig->books, rig->url, seed, &err) == 0, "%s", err.msg);
 }
@@ -132,12 +142,16 @@ void rig_start(const struct rig *rig, struct ob_child *child, const char *fault,
 	start(rig, child, argv, fault, log);
 }
 
-void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count)
+void rig_start_command(const struct rig *rig, struct ob_child *child, const char *const *words,
+		       const char *log)
 {
-	const char *const argv[] = { "outbox", "--config", "outbox.yaml", "partitions",
-				     "resize", count,      NULL };
+	const char *argv[WORDS_MAX + 4] = { "outbox", "--config", "outbox.yaml" };
 
-	start(rig, child, argv, NULL, "resize.log");
+	for (size_t i = 0; words[i]; i++) {
+		ck_assert_uint_lt(i, WORDS_MAX);
+		argv[3 + i] = words[i];
+	}
+	start(rig, child, argv, NULL, log);
 }
 
 void rig_write(struct rig *rig)
@@ -172,15 +186,45 @@ static struct ob_stats stats_of(struct rig *rig, struct ob_arena *arena)
 	size_t count;
 	int64_t now;
 
-	patiently(rig, ob_store_stats(rig->store, "default", arena, &stats, &count, &now, &err));
-	return count ? *stats : (struct ob_stats){ 0 };
+	patiently(rig, ob_store_stats(rig->store, "default", 0, arena, &stats, &count, &now, &err));
+	ck_assert_uint_eq(count, 1);
+	return *stats;
+}
+
+/* Every message of these views (0: all), as the reader has it, a page at a time. */
+static void each_row(struct rig *rig, unsigned views,
+		     void (*look)(const struct ob_message *message, void *arg), void *arg)
+{
+	struct ob_filter filter = { .reader = "default", .views = views, .limit = PAGE };
+	struct ob_batch batch;
+	int64_t now;
+
+	ob_batch_init(&batch);
+	do {
+		patiently(rig, ob_store_list(rig->store, &filter, &batch, &now, &err));
+		for (uint32_t i = 0; i < batch.count; i++)
+			look(&batch.messages[i], arg);
+		if (batch.count)
+			filter.after_seq = batch.messages[batch.count - 1].seq;
+	} while (batch.count == PAGE);
+	ob_batch_done(&batch);
+}
+
+static void add_one(const struct ob_message *m, void *arg)
+{
+	(void)m;
+	++*(uint64_t *)arg;
 }
 
 uint64_t rig_count(struct rig *rig, enum ob_view view)
 {
 	struct ob_arena arena = OB_ARENA_INIT(ARENA_MAX);
-	uint64_t n = stats_of(rig, &arena).count[view];
+	uint64_t n = 0;
 
+	if (view == OB_VIEW_PUBLISHED)
+		each_row(rig, 1U << view, add_one, &n);
+	else
+		n = stats_of(rig, &arena).count[view];
 	ob_arena_done(&arena);
 	return n;
 }
@@ -192,7 +236,7 @@ uint64_t rig_waiting(struct rig *rig)
 	uint64_t n = 0;
 
 	for (int i = 0; i < OB_VIEW_COUNT; i++)
-		n += i == OB_VIEW_PUBLISHED ? 0 : stats.count[i];
+		n += i == OB_VIEW_PUBLISHED || i == OB_VIEW_DISCARDED ? 0 : stats.count[i];
 	ob_arena_done(&arena);
 	return n;
 }
@@ -253,38 +297,19 @@ size_t rig_lines(const struct rig *rig)
 	return n;
 }
 
-/* Every row, a page at a time. */
-static void each_row(struct rig *rig, void (*look)(const struct ob_message *message, void *arg),
-		     void *arg)
-{
-	struct ob_filter filter = { .limit = PAGE };
-	struct ob_batch batch;
-	int64_t now;
-
-	ob_batch_init(&batch);
-	do {
-		patiently(rig, ob_store_list(rig->store, &filter, &batch, &now, &err));
-		for (uint32_t i = 0; i < batch.count; i++)
-			look(&batch.messages[i], arg);
-		if (batch.count)
-			filter.after_seq = batch.messages[batch.count - 1].seq;
-	} while (batch.count == PAGE);
-	ob_batch_done(&batch);
-}
-
 static void add_row(const struct ob_message *m, void *arg)
 {
-	ob_buf_addf(arg, "%" PRId64 " %d %" PRIu32 " %" PRId64 " %" PRId64 " %.*s %.*s\n", m->seq,
-		    (int)m->state, m->attempts, m->available_at_us, m->published_at_us,
-		    (int)m->last_error.n, m->last_error.p ? m->last_error.p : "",
-		    (int)m->locked_by.n, m->locked_by.p ? m->locked_by.p : "");
+	ob_buf_addf(arg, "%" PRId64 " %s %d %d %" PRIu32 " %" PRId64 " %" PRId64 " %.*s\n", m->seq,
+		    ob_view_name(m->view), m->excepted, (int)m->state, m->attempts, m->due_us,
+		    m->published_at_us, (int)m->last_error.n,
+		    m->last_error.p ? m->last_error.p : "");
 }
 
 char *rig_rows(struct rig *rig)
 {
 	struct ob_buf out = OB_BUF_INIT(FILE_MAX);
 
-	each_row(rig, add_row, &out);
+	each_row(rig, 0, add_row, &out);
 	ck_assert(!out.failed && out.len > 0);
 	return ob_buf_take(&out);
 }
@@ -298,7 +323,7 @@ unsigned long rig_attempts(struct rig *rig)
 {
 	unsigned long sum = 0;
 
-	each_row(rig, add_attempts, &sum);
+	each_row(rig, 0, add_attempts, &sum);
 	return sum;
 }
 
@@ -357,12 +382,22 @@ void rig_stop(const struct rig *rig, struct ob_child *child)
 	ck_assert_msg(child->code == 0, "%s: it ended with %d", rig->name, child->code);
 }
 
-char *rig_log(const struct rig *rig, const char *log)
+char *rig_file(const struct rig *rig, const char *name)
 {
 	char path[128];
 
-	(void)snprintf(path, sizeof(path), "%s/%s", rig->dir, log);
+	(void)snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
 	return read_all(path);
+}
+
+char *rig_tail(const struct rig *rig, const char *name)
+{
+	char *text = rig_file(rig, name);
+	size_t size = strlen(text);
+
+	if (size > TAIL_MAX)
+		memmove(text, text + size - TAIL_MAX, TAIL_MAX + 1);
+	return text;
 }
 
 static uint32_t count_of(const char *text, const char *words)
@@ -376,7 +411,7 @@ static uint32_t count_of(const char *text, const char *words)
 
 uint32_t rig_said(const struct rig *rig, const char *log, const char *text)
 {
-	char *said = rig_log(rig, log);
+	char *said = rig_file(rig, log);
 	uint32_t n = count_of(said, text);
 
 	free(said);
@@ -389,12 +424,9 @@ void rig_expect_log(const struct rig *rig, const char *log, const char *text, in
 	bool found = false;
 
 	while (!found) {
-		char *said = rig_log(rig, log);
-
-		found = strstr(said, text) != NULL;
+		found = rig_said(rig, log, text) > 0;
 		ck_assert_msg(found || rig_now_ms() < end, "%s: no '%s' in its log:\n%s", rig->name,
-			      text, said);
-		free(said);
+			      text, rig_tail(rig, log));
 		if (!found)
 			rig_breathe();
 	}
@@ -421,12 +453,25 @@ static uint32_t leases_lost(const struct rig *rig)
 	return n;
 }
 
+/* Nobody has written into the journal after a later owner did: that is the fence (P7). */
+static void audit_journal(const struct rig *rig)
+{
+	static const char trespasses[] =
+		"SELECT count(*) FROM (SELECT epoch, lag(epoch) OVER "
+		"(PARTITION BY reader, partition_no ORDER BY batch) AS was FROM outbox_batches) AS "
+		"j "
+		"WHERE epoch < was";
+
+	ck_assert_msg(chosen->number(rig->url, trespasses) == 0,
+		      "%s: a journal row of an owner whose time was over", rig->name);
+}
+
 void rig_audit(struct rig *rig)
 {
 	struct ob_audit_lines lines = { 0 };
 	struct ob_audit audit;
 	struct ob_err err = OB_ERR_INIT;
-	uint64_t most = ((uint64_t)rig->crashes + leases_lost(rig)) * RIG_IN_FLIGHT;
+	uint64_t most = ((uint64_t)rig->crashes + leases_lost(rig)) * rig->in_flight + rig->repeats;
 
 	if (rig->older[0])
 		ck_assert_msg(ob_audit_read(&lines, rig->older, &err) == 0, "%s", err.msg);
@@ -441,6 +486,7 @@ void rig_audit(struct rig *rig)
 		      audit.duplicates, most, ob_buf_str(&audit.examples));
 	ck_assert_msg(audit.unreadable <= rig->crashes, "%s: %" PRIu64 " torn lines", rig->name,
 		      audit.unreadable);
+	audit_journal(rig);
 	ob_audit_done(&audit);
 	ob_audit_lines_done(&lines);
 }

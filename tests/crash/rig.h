@@ -7,7 +7,7 @@
 #ifndef OB_TESTS_CRASH_RIG_H
 #define OB_TESTS_CRASH_RIG_H
 
-#include "cli/child.h"
+#include "cli/demo/child.h"
 #include "place.h"
 #include "shop.h"
 
@@ -16,7 +16,7 @@
 
 enum {
 	RIG_BATCH = 20,
-	RIG_IN_FLIGHT = 3 * RIG_BATCH, /* of a worker: settled, sent, fetched ahead */
+	RIG_IN_FLIGHT = 4 * RIG_BATCH, /* of a worker: settled, acknowledged, sent, read ahead */
 	RIG_LEASE_MS =
 		2000, /* a commit on a slow disk takes a tenth of a second, and a lease two */
 	RIG_SOON_MS = 60000, /* for what happens soon, unless the disk stalls */
@@ -30,26 +30,36 @@ struct rig {
 	struct ob_store *store; /* to look at */
 	struct books books;
 	struct shop shop;
-	uint32_t crashes; /* kills and pauses so far: each may repeat what was in flight */
+	uint32_t crashes;   /* kills and pauses so far: each may repeat what was in flight */
+	uint32_t in_flight; /* at most, of a worker */
+	uint64_t repeats;   /* that are allowed besides */
 };
 
-/* Set up; nothing runs yet. With a volume, the database's tables live in that directory. */
-extern const char *rig_volume;
-/* More options of the workers' store, "lock_timeout: 1s"; NULL: none. */
-extern const char *rig_options;
+/* What differs from the plain rig; NULL: nothing. */
+struct rig_extra {
+	const char *volume; /* the database's tables live in that directory */
+	const char *store;  /* more options of the workers' store, "lock_timeout: 1s" */
+	const char *sink;   /* another sink than the file, "type: exec, command: x" */
+	const char *relay;  /* more options of the relay, "on_dead: hold" */
+	int lease_ms;       /* another time than RIG_LEASE_MS */
+};
+extern struct rig_extra rig_extra;
+/* Set up, with the reader of the relay at the beginning; nothing runs yet. */
 void rig_init(struct rig *rig, const char *name, uint64_t seed);
 void rig_done(struct rig *rig);
 
 /* A worker with that fault ("name:n:action"; NULL: none) and its log in the rig's directory. */
 void rig_start(const struct rig *rig, struct ob_child *child, const char *fault, const char *log);
-/* `outbox partitions resize COUNT`, its output in resize.log. */
-void rig_start_resize(const struct rig *rig, struct ob_child *child, const char *count);
+/* `outbox WORD...` (words end with NULL), its output in that log. */
+void rig_start_command(const struct rig *rig, struct ob_child *child, const char *const *words,
+		       const char *log);
 /* One transaction of the shop; tries again for a while when the database does not let it. */
 void rig_write(struct rig *rig);
 /* The same, tried once; false when the database did not let it. */
 bool rig_try_write(struct rig *rig);
-/* Rows of that target that are not published. */
+/* Messages that are neither published nor discarded. */
 uint64_t rig_waiting(struct rig *rig);
+/* Messages of that view; also of the published ones, which takes a walk through the log. */
 uint64_t rig_count(struct rig *rig, enum ob_view view);
 /* Partitions that are leased by the worker of that process; 0: by anybody. */
 uint32_t rig_leased(struct rig *rig, pid_t pid);
@@ -64,10 +74,12 @@ bool rig_locked(const struct rig *rig);
  * file's. Else nobody could take over, and it would be another story.
  */
 void rig_pause(struct rig *rig, struct ob_child *child);
-/* Of all rows together. */
+/* Of all messages together, as the reader has them. */
 unsigned long rig_attempts(struct rig *rig);
-/* The log's text; the caller frees. */
-char *rig_log(const struct rig *rig, const char *log);
+/* The text of a file in the rig's directory, "" if there is none; the caller frees. */
+char *rig_file(const struct rig *rig, const char *name);
+/* Its last lines, for a message; the caller frees, or the end of the test does. */
+char *rig_tail(const struct rig *rig, const char *name);
 /* How often it says so. */
 uint32_t rig_said(const struct rig *rig, const char *log, const char *text);
 /* Demand that it says so within that time. */

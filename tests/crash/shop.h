@@ -10,18 +10,40 @@
 #define OB_TESTS_CRASH_SHOP_H
 
 #include "base/rng.h"
-#include "cli/audit.h"
+#include "cli/demo/audit.h"
 #include "store/store.h"
 
 #include <pthread.h>
 
-enum { SHOP_CUSTOMERS = 200, SHOP_EVENTS_MAX = 3 };
+enum { SHOP_CUSTOMERS = 200, SHOP_EVENTS_MAX = 3, SHOP_LANES = 3 };
+
+/* What the events are like, each in a hundred; all zero: orders that are due at once. */
+struct shop_mix {
+	uint32_t poison_pc;  /* no receiver ever takes it */
+	uint32_t doomed_pc;  /* an operator may discard it, or may come too late */
+	uint32_t delayed_pc; /* by up to delay_ms */
+	uint32_t lane_pc;    /* of another priority: in order among its own alone */
+	uint32_t delay_ms;
+	bool delayed_holds; /* a delayed one keeps its place in its key */
+	int blocked;        /* > 0: only orders for this customer */
+};
+
+/* An event that must not come before its time. */
+struct shop_due {
+	struct ob_uuid id;
+	int64_t due_us; /* of the real clock */
+};
 
 struct books {
 	pthread_mutex_t customer[SHOP_CUSTOMERS]; /* each guards its sequence; taken in order */
 	int64_t sequence[SHOP_CUSTOMERS];
-	pthread_mutex_t lock; /* guards the journal */
+	pthread_mutex_t lock; /* guards the rest */
 	struct ob_audit_journal journal;
+	uint32_t keys;         /* handed out to those that are in order with nobody */
+	uint64_t poison;       /* committed */
+	uint64_t of_blocked;   /* orders of the blocked customer, committed, of the normal lane */
+	struct shop_due *dues; /* committed */
+	size_t due_count, due_cap;
 };
 
 void books_init(struct books *books);
@@ -31,6 +53,7 @@ struct shop {
 	struct books *books;
 	struct ob_store *store;
 	struct ob_rng rng;
+	struct shop_mix mix;
 	uint32_t rollback_pc; /* of a hundred transactions */
 	int hold_ms;          /* transactions stay open so long before they end */
 };
@@ -47,5 +70,15 @@ void shop_close(struct shop *shop);
  * `patience_ms`.
  */
 int shop_step(struct shop *shop, int patience_ms, struct ob_err *err);
+
+/*
+ * For writers of their own kind: lock some customers at random; then note each event, in the order
+ * of its insert and once its fate is known; then unlock.
+ */
+struct shop_order;
+struct shop_order *shop_begin(struct shop *shop, size_t events);
+void shop_event(const struct shop_order *order, size_t at, uint32_t *ret_customer, char hex[33]);
+int shop_end(struct shop *shop, struct shop_order *order, const bool *committed,
+	     struct ob_err *err);
 
 #endif

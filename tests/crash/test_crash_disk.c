@@ -28,7 +28,7 @@ static bool make_volume(void)
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", volume, "tmpfs", 0, "size=32m,mode=0700") < 0)
 		return false;
-	rig_volume = volume;
+	rig_extra.volume = volume;
 	return true;
 }
 
@@ -62,7 +62,7 @@ static void begin(const char *name)
 /* One line: what failed, what comes next, and what to do about it. */
 static bool has_said_so(void)
 {
-	char *log = rig_log(&rig, "worker.log"), *rest, *line;
+	char *log = rig_file(&rig, "worker.log"), *rest, *line;
 	bool said = false;
 
 	for (line = strtok_r(log, "\n", &rest); line && !said; line = strtok_r(NULL, "\n", &rest))
@@ -120,8 +120,8 @@ static bool is_drained(void)
 	size_t count;
 	int64_t now;
 	bool drained =
-		ob_store_stats(rig.store, "default", &arena, &stats, &count, &now, &err) == 0 &&
-		(count == 0 || stats->count[OB_VIEW_PENDING] == 0);
+		ob_store_stats(rig.store, "default", 1, &arena, &stats, &count, &now, &err) == 0 &&
+		count == 1 && stats->count[OB_VIEW_PENDING] == 0;
 
 	ob_arena_done(&arena);
 	return drained;
@@ -160,7 +160,7 @@ static void expect_full(void)
 
 OB_TEST(a_worker_whose_disk_is_full_says_so_and_goes_on_when_there_is_room)
 {
-	if (!rig_volume) {
+	if (!rig_extra.volume) {
 		(void)printf("# N/A a full disk: mounting is not permitted here\n");
 		return;
 	}
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 
 	(void)make_volume();
 	int r = rig_suite_run("crash_disk", tests, 1, argc > 1 ? argv[1] : NULL);
-	if (rig_volume)
+	if (rig_extra.volume)
 		(void)umount2(volume, MNT_DETACH);
 	(void)rmdir(volume);
 	return r;

@@ -71,9 +71,27 @@ static void pause_at(const char *fault, const char *says)
 	rig_done(&rig);
 }
 
+OB_TEST(a_worker_paused_before_its_takeover_changes_nothing_when_it_resumes)
+{
+	pause_at("take_over.before:1:stop", "leases lost");
+}
+OB_TEST_END
+
+OB_TEST(a_worker_paused_after_its_takeover_changes_nothing_when_it_resumes)
+{
+	pause_at("take_over.after:1:stop", "leases lost");
+}
+OB_TEST_END
+
+OB_TEST(a_worker_paused_before_it_reads_changes_nothing_when_it_resumes)
+{
+	pause_at("read.before:2:stop", "leases lost");
+}
+OB_TEST_END
+
 OB_TEST(a_worker_paused_before_it_sends_changes_nothing_when_it_resumes)
 {
-	pause_at("fetch.after:1:stop", "leases lost");
+	pause_at("read.after:1:stop", "leases lost");
 }
 OB_TEST_END
 
@@ -91,7 +109,7 @@ OB_TEST_END
 
 OB_TEST(a_worker_paused_before_its_settle_changes_nothing_when_it_resumes)
 {
-	pause_at("settle.before:2:stop", "its results are discarded");
+	pause_at("settle.before:2:stop", "leases lost");
 }
 OB_TEST_END
 
@@ -206,9 +224,118 @@ OB_TEST(after_a_kill_the_other_takes_over_within_the_lease_and_a_second)
 }
 OB_TEST_END
 
+/*
+ * Nobody waits for a lease that the dead one's connection no longer stands for: until a message of
+ * each partition that it had is out. Leases last so long here that it cannot be their end.
+ */
+static int first_messages_after_kill_ms(void)
+{
+	rig_extra.lease_ms = 30000;
+	two_workers("kill, direct connection");
+	write_some(WRITES);
+	ob_child_signal(&first, SIGKILL);
+	int64_t since_ms = rig_now_ms();
+	ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
+	rig.crashes++;
+	write_some(WRITES);
+	return takeover_ms(since_ms);
+}
+
+OB_TEST(after_a_kill_messages_flow_again_within_two_seconds)
+{
+	if (!rig_place()->concurrent) {
+		(void)printf("# N/A a takeover at once: SQLite has no connection to lose\n");
+		return;
+	}
+	within(first_messages_after_kill_ms, 2000);
+}
+OB_TEST_END
+
 OB_TEST(after_a_stop_the_other_takes_over_within_half_a_second)
 {
 	within(takeover_after_stop_ms, 500);
+}
+OB_TEST_END
+
+/* ---- a clock that is set back -------------------------------------------- */
+
+/* As the tables look when the database's clock has been set back by an hour. */
+static void set_clock_back(void)
+{
+	const char *half = rig_place()->half_hour;
+	char sql[320];
+
+	(void)snprintf(sql, sizeof(sql),
+		       "UPDATE outbox_leases SET lease_until = lease_until + %s + %s; "
+		       "UPDATE outbox_workers SET heartbeat_until = heartbeat_until + %s + %s",
+		       half, half, half, half);
+	rig_place()->run(rig.url, sql);
+}
+
+static int64_t leased_for_long(void)
+{
+	char sql[256];
+
+	(void)snprintf(sql, sizeof(sql),
+		       "SELECT count(*) FROM outbox_leases WHERE lease_until > "
+		       "(SELECT max(at) FROM outbox_batches) + %s",
+		       rig_place()->half_hour);
+	return rig_place()->number(rig.url, sql);
+}
+
+static void end_with(struct ob_child *heir)
+{
+	rig_until(&rig, rig_leased(&rig, heir->pid) == RIG_PARTITIONS, RIG_SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+	rig_stop(&rig, heir);
+	rig_audit(&rig);
+	rig_done(&rig);
+}
+
+OB_TEST(a_clock_set_back_does_not_stop_who_works)
+{
+	two_workers("clock back, alive");
+	set_clock_back();
+	write_some(WRITES);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+	/* by now both have renewed, and the one that dies leaves nothing behind for an hour */
+	rig_until(&rig, leased_for_long() == 0, RIG_SOON_MS);
+	ob_child_signal(&first, SIGKILL);
+	ck_assert(ob_child_wait_end(&first, RIG_SOON_MS));
+	rig.crashes++;
+	write_some(WRITES);
+	end_with(&second);
+}
+OB_TEST_END
+
+/* It was away when the clock was set back, and stays so: its leases last for an hour more. */
+OB_TEST(leases_of_a_worker_that_is_away_can_be_freed_after_the_clock_was_set_back)
+{
+	static const char *const words[] = { "partitions", "free",  "--all", "--reader",
+					     "default",    "--yes", NULL };
+	struct ob_child command;
+
+	two_workers("clock back, away");
+	rig_pause(&rig, &first);
+	rig.crashes++;
+	set_clock_back();
+	write_some(WRITES);
+	rig_start_command(&rig, &command, words, "free.log");
+	ck_assert(ob_child_wait_end(&command, RIG_SOON_MS));
+	ck_assert_msg(command.code == 0, "%s", rig_tail(&rig, "free.log"));
+	rig.crashes++; /* the other one was working */
+	rig_until(&rig, rig_leased(&rig, second.pid) == RIG_PARTITIONS, RIG_SOON_MS);
+	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
+	/* and it can change nothing when it is back */
+	char *before = rig_rows(&rig);
+	ob_child_signal(&first, SIGCONT);
+	rig_expect_log(&rig, "first.log", "leases lost", RIG_SOON_MS);
+	rig_stop(&rig, &first);
+	char *after = rig_rows(&rig);
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+	end_with(&second);
 }
 OB_TEST_END
 
@@ -217,14 +344,18 @@ OB_TEST_END
 OB_TEST(a_resize_under_load_strands_reorders_and_repeats_nothing)
 {
 	static const struct {
-		const char *text;
+		const char *words[4];
 		uint32_t count;
-	} sizes[] = { { "5", 5 }, { "64", 64 }, { "16", 16 } };
+	} sizes[] = {
+		{ { "partitions", "resize", "5" }, 5 },
+		{ { "partitions", "resize", "64" }, 64 },
+		{ { "partitions", "resize", "16" }, 16 },
+	};
 	struct ob_child resize;
 
 	two_workers("resize");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		rig_start_resize(&rig, &resize, sizes[i].text);
+		rig_start_command(&rig, &resize, sizes[i].words, "resize.log");
 		while (ob_child_look(&resize) != OB_CHILD_ENDED) {
 			rig_write(&rig);
 			rig_breathe(); /* leases of a second need a turn at the lock */
@@ -297,12 +428,18 @@ OB_TEST(a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)
 }
 OB_TEST_END
 
-RIG_SUITE("crash_lease", a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
+RIG_SUITE("crash_lease", a_worker_paused_before_its_takeover_changes_nothing_when_it_resumes,
+	  a_worker_paused_after_its_takeover_changes_nothing_when_it_resumes,
+	  a_worker_paused_before_it_reads_changes_nothing_when_it_resumes,
+	  a_worker_paused_before_it_sends_changes_nothing_when_it_resumes,
 	  a_worker_paused_between_two_sends_changes_nothing_when_it_resumes,
 	  a_worker_paused_behind_the_acknowledgement_changes_nothing_when_it_resumes,
 	  a_worker_paused_before_its_settle_changes_nothing_when_it_resumes,
 	  a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long,
 	  a_resize_under_load_strands_reorders_and_repeats_nothing,
+	  a_clock_set_back_does_not_stop_who_works,
+	  leases_of_a_worker_that_is_away_can_be_freed_after_the_clock_was_set_back,
 	  after_a_kill_the_other_takes_over_within_the_lease_and_a_second,
+	  after_a_kill_messages_flow_again_within_two_seconds,
 	  after_a_stop_the_other_takes_over_within_half_a_second,
 	  a_sink_that_is_down_charges_nothing_and_resumes_within_two_seconds)

@@ -26,8 +26,10 @@ struct point {
 };
 
 static const struct point points[] = {
-	{ OB_FAULT_FETCH_BEFORE, BY_WORK, { 1, 2, 9 } },
-	{ OB_FAULT_FETCH_AFTER, BY_WORK, { 1, 3, 9 } },
+	{ OB_FAULT_TAKE_OVER_BEFORE, BY_WORK, { 1, 0, 0 } },
+	{ OB_FAULT_TAKE_OVER_AFTER, BY_WORK, { 1, 0, 0 } },
+	{ OB_FAULT_READ_BEFORE, BY_WORK, { 1, 2, 9 } },
+	{ OB_FAULT_READ_AFTER, BY_WORK, { 1, 3, 9 } },
 	{ OB_FAULT_SEND_BEFORE, BY_WORK, { 1, 2, 33 } },
 	{ OB_FAULT_SEND_AFTER, BY_WORK, { 1, 2, 33 } },
 	{ OB_FAULT_POLL_AFTER, BY_WORK, { 1, 2, 7 } },
@@ -93,11 +95,11 @@ static void before(struct run *run)
 		trigger(run);
 	if (ob_child_look(&run->victim) != OB_CHILD_ENDED) {
 		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS, "%s never fired:\n%s",
-			      run->rig.name, rig_log(&run->rig, "victim.log"));
+			      run->rig.name, rig_tail(&run->rig, "victim.log"));
 		return;
 	}
 	ck_assert_msg(run->victim.code == -SIGKILL, "%s: it ended with %d instead:\n%s",
-		      run->rig.name, run->victim.code, rig_log(&run->rig, "victim.log"));
+		      run->rig.name, run->victim.code, rig_tail(&run->rig, "victim.log"));
 	run->fired = true;
 	run->rig.crashes++;
 	if (run->heir.state == OB_CHILD_NONE)
@@ -112,7 +114,7 @@ static void after(struct run *run)
 	if (rig_waiting(&run->rig) > 0) {
 		ck_assert_msg(rig_now_ms() < run->start_ms + RIG_SOON_MS,
 			      "%s: %u are still waiting:\n%s", run->rig.name,
-			      (unsigned)rig_waiting(&run->rig), rig_log(&run->rig, "heir.log"));
+			      (unsigned)rig_waiting(&run->rig), rig_tail(&run->rig, "heir.log"));
 		return;
 	}
 	rig_stop(&run->rig, &run->heir);
@@ -182,7 +184,7 @@ OB_TEST_END
 
 OB_TEST(a_kill_while_messages_are_sent_loses_nothing)
 {
-	kill_at(index_of(OB_FAULT_FETCH_BEFORE), index_of(OB_FAULT_SETTLE_BEFORE));
+	kill_at(index_of(OB_FAULT_TAKE_OVER_BEFORE), index_of(OB_FAULT_SETTLE_BEFORE));
 }
 OB_TEST_END
 

@@ -45,7 +45,7 @@ static void kill_one(struct run *run)
 	struct ob_child *victim = &run->workers[ob_rng_below(&run->rng, WORKERS)];
 
 	ck_assert_msg(ob_child_look(victim) == OB_CHILD_RUNS, "%s: it ended by itself with %d:\n%s",
-		      run->rig.name, victim->code, rig_log(&run->rig, "worker.log"));
+		      run->rig.name, victim->code, rig_tail(&run->rig, "worker.log"));
 	ob_child_signal(victim, SIGKILL);
 	ck_assert(ob_child_wait_end(victim, RIG_SOON_MS));
 	ck_assert_int_eq(victim->code, -SIGKILL);

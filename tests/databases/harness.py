@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 OUTBOX = os.environ["OUTBOX_BIN"]
@@ -57,12 +58,12 @@ class Database:
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
 
-    def configure(self, layout="", relay="", user=None, sink="type: file, path: out.ndjson"):
-        """Write outbox.yaml; `layout` and `relay` are what stands in these mappings."""
+    def configure(self, layout="", relay="", user=None, sink="type: file, path: out.ndjson", name="default", store=""):
+        """Write outbox.yaml; `layout`, `relay` and `store` are what stands in these mappings."""
         self.write("outbox.yaml",
-                   f'stores: {{ main: {{ url: "{self.url(user)}" }} }}\n'
+                   f'stores: {{ main: {{ url: "{self.url(user)}", {store} }} }}\n'
                    f"sinks: {{ out: {{ {sink} }} }}\n"
-                   f"relays: [ {{ name: default, store: main, sink: out, {relay} }} ]\n"
+                   f"relays: [ {{ name: {name}, store: main, sink: out, {relay} }} ]\n"
                    f"layout: {{ {layout} }}\n")
 
     def start(self, *words):
@@ -224,7 +225,7 @@ def main():
     print(f"1..{len(wanted)}")
     for number, (function, kind) in enumerate(wanted, 1):
         name = f"{function.__name__} on {kind}"
-        why, trouble = missing(kind), None
+        why, trouble, began = missing(kind), None, time.monotonic()
         try:
             trouble = None if why else attempt(number, function, kind)
         except Skip as skip:
@@ -236,6 +237,6 @@ def main():
             print(f"not ok {number} - {name}")
             print(re.sub("^", "# ", trouble.rstrip(), flags=re.M))
         else:
-            print(f"ok {number} - {name}")
+            print(f"ok {number} - {name}\n# in {time.monotonic() - began:.1f} s")
         sys.stdout.flush()
     return 1 if failed else 0

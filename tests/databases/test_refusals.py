@@ -92,7 +92,8 @@ def tables_that_are_missing_ask_for_setup(db):
 def a_table_without_rights_is_named(db):
     setup(db)
     user = add_user(db, "poor")
-    for table in ("outbox", "outbox_workers", "outbox_partitions", "outbox_meta"):
+    for table in ("outbox", "outbox_readers", "outbox_batches", "outbox_exceptions", "outbox_leases", "outbox_workers",
+                  "outbox_meta"):
         grant(db, "SELECT, INSERT, UPDATE, DELETE", table, user)
     db.configure(user=user)
     expect(said(db, "work", "--once"),
@@ -121,8 +122,8 @@ def a_setup_without_rights_says_who_may(db):
 @case()
 def a_missing_index_asks_for_setup(db):
     setup(db)
-    db.run("DROP INDEX outbox_ready" + (" ON outbox" if db.kind == "mysql" else ""))
-    expect(said(db, "work", "--once"), "index 'outbox_ready' is missing: run `outbox setup`")
+    db.run("DROP INDEX outbox_uniq_id" + (" ON outbox" if db.kind == "mysql" else ""))
+    expect(said(db, "work", "--once"), ("" if db.kind == "sqlite" else "index ") + "'outbox_uniq_id' is missing: run `outbox setup`")
     db.outbox("setup")
     db.outbox("work", "--once")
 
@@ -132,7 +133,7 @@ def a_foreign_table_is_refused(db):
     db.run("CREATE TABLE outbox (id INTEGER)")
     db.configure()
     expect(said(db, "setup"),
-           "table 'outbox' has no column 'seq': it is not ours, or the layout is not the one it was made with; "
+           f"table 'outbox' has no column '{'txid' if db.kind == 'postgres' else 'seq'}': it is not ours, or the layout is not the one it was made with; "
            "correct the layout or choose another table name")
 
 
@@ -140,9 +141,11 @@ def a_foreign_table_is_refused(db):
 def a_version_that_never_was_says_what_to_restore(db):
     setup(db)
     db.run("UPDATE outbox_meta SET value = 0 WHERE name = 'schema_version'")
-    expect(said(db, "setup"), {"sqlite": "FILE: ", "postgres": ""}[db.kind] +
-           "no way to upgrade from schema version 0, which no outbox has made: "
-           "restore table 'outbox_meta' from a backup")
+    expect(said(db, "setup"),
+           "FILE: table 'outbox' has schema version 0, which cannot be upgraded to 2: let its relay finish and drop its "
+           "tables, or choose another table name in the layout" if db.kind == "sqlite" else
+           "no way to upgrade from schema version 0: choose another table name in the layout, or restore table "
+           "'outbox_meta' from a backup")
 
 
 @case("postgres")
@@ -187,7 +190,10 @@ def what_weakens_a_promise_is_said_at_the_start(db):
                            "synchronous_commit is off: a message may be sent whose transaction is lost when the server "
                            "crashes right after; turn it on for producers"],
               "mysql": ["innodb_flush_log_at_trx_commit is 0: a message may be sent whose transaction is lost when the "
-                        "server crashes right after; set it to 1"]}[db.kind]
+                        "server crashes right after; set it to 1",
+                        "the binary log is off: InnoDB then shows a transaction to others before it is durable, so a "
+                        "message may be sent whose transaction is lost when the server crashes in that moment; "
+                        "switch log_bin on"]}[db.kind]
     assert len(lines) == len(wanted), out + err
     for line, sentence in zip(lines, wanted):
         assert "level=warn" in line and f'advice="{sentence}"' in line, line

@@ -51,7 +51,9 @@ int main(int argc, char **argv)
 #if HAVE_POSTGRES
 	struct pg_server postgres;
 
-	if (pg_server_start(&postgres, NULL)) {
+	static const char *const postgres_settings[] = { "max_connections=300", NULL };
+
+	if (pg_server_start(&postgres, postgres_settings)) {
 		(void)setenv("TEST_POSTGRES_DIR", postgres.dir, 1);
 		set_port("TEST_POSTGRES_PORT", postgres.port);
 	} else {
@@ -62,9 +64,10 @@ int main(int argc, char **argv)
 #endif
 #if HAVE_MYSQL
 	struct mysql_server mysql;
+	static const char *const mysql_settings[] = { "--max-connections=300", NULL };
 	char path[128];
 
-	if (mysql_server_start(&mysql, NULL)) {
+	if (mysql_server_start(&mysql, mysql_settings)) {
 		(void)setenv("TEST_MYSQL_SOCKET", mysql_server_socket(&mysql, path), 1);
 		set_port("TEST_MYSQL_PORT", mysql.port);
 	} else {

@@ -39,7 +39,7 @@ static void check_config(const struct ob_config *config)
 		FUZZ_CHECK(r->name && *r->name && r->store && r->sink && r->route.destination);
 		FUZZ_CHECK(r->workers >= 1 && r->batch_size >= 1);
 		FUZZ_CHECK(r->leasing.lease_renew_ms < r->leasing.lease_ttl_ms);
-		FUZZ_CHECK(r->leasing.enabled || r->ordering == OB_ORDER_NONE);
+		FUZZ_CHECK(r->reads && *r->reads);
 	}
 }
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "cli/ndjson.h"
+#include "cli/push/ndjson.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -150,64 +150,123 @@ void put(struct ob_store *store, const char *event_type, const char *key)
 
 /* ---- a worker ------------------------------------------------------- */
 
-const struct ob_uuid worker_id = { { 1, [6] = 0x40, [8] = 0x80 } };
-
-void worker_begin(struct worker *w, const char *user)
+/* Take over what the leases say. */
+static void take_over(struct worker *w, const struct ob_lease *leases, size_t count, uint32_t all)
 {
-	struct ob_lease *leases;
-	uint32_t all;
+	struct ob_owned owned[WORKER_PARTS] = { 0 };
 
-	*w = (struct worker){ .store = fixture_store(user), .arena = OB_ARENA_INIT(SIZE_MAX / 2) };
+	w->part_count = OB_LANES * count;
+	ck_assert_uint_le(w->part_count, WORKER_PARTS);
+	for (size_t i = 0; i < w->part_count; i++) {
+		owned[i].partition = (uint32_t)(i / count) * all + leases[i % count].partition;
+		owned[i].epoch = leases[i % count].epoch;
+	}
+	ok(ob_store_take_over(w->store, "main", &w->id, owned, w->part_count, &fault));
+	for (size_t i = 0; i < w->part_count; i++) {
+		ck_assert(!owned[i].lost);
+		w->parts[i].partition = owned[i].partition;
+		ob_progress_set(&w->parts[i].from, &owned[i].progress);
+		ob_progress_done(&owned[i].progress);
+		w->epoch[i] = owned[i].epoch;
+		w->recorded[i] = owned[i].batch;
+	}
+}
+
+void worker_begin(struct worker *w, const char *user, uint8_t number)
+{
+	const struct ob_reader reader = { .name = OB_STR("main"),
+					  .target = OB_STR("default"),
+					  .filter = OB_STR("") };
+	const struct ob_place beginning = { 0 };
+	struct ob_lease *leases;
+	size_t count;
+	uint32_t all;
+	bool made;
+
+	*w = (struct worker){ .store = fixture_store(user),
+			      .id = { { number, [6] = 0x40, [8] = 0x80 } },
+			      .arena = OB_ARENA_INIT(SIZE_MAX / 2) };
 	ob_batch_init(&w->batch);
-	ok(ob_store_seed(w->store, "default", &all, &fault));
-	ok(ob_store_take(w->store, "default", &worker_id, all, 60000, &w->arena, &leases,
-			 &w->lease_count, &fault));
-	ck_assert_uint_le(w->lease_count, 64);
-	for (size_t i = 0; i < w->lease_count; i++)
-		w->leases[i] = leases[i];
+	ok(ob_store_reader_make(w->store, &reader, &beginning, &made, &fault));
+	ok(ob_store_seed(w->store, "main", &all, &fault));
+	ok(ob_store_take(w->store, "main", &w->id, all, 60000, &w->arena, &leases, &count, &fault));
+	take_over(w, leases, count, all);
 }
 
 void worker_end(struct worker *w)
 {
+	for (size_t i = 0; i < w->part_count; i++) {
+		ob_progress_done(&w->parts[i].from);
+		ob_progress_done(&w->parts[i].after);
+	}
 	ob_batch_done(&w->batch);
 	ob_arena_done(&w->arena);
 	ob_store_free(w->store);
 }
 
-int worker_fetch(struct worker *w, uint32_t limit)
+int worker_read(struct worker *w, uint32_t limit)
 {
-	uint32_t partitions[64];
-	const struct ob_fetch fetch = {
+	struct ob_read read = {
+		.reader = "main",
 		.target = "default",
-		.partitions = partitions,
-		.partition_count = w->lease_count,
+		.parts = w->parts,
+		.part_count = w->part_count,
 		.limit = limit,
 		.max_bytes = 1 << 24,
+		.exception_limit = limit,
 	};
 
-	for (size_t i = 0; i < w->lease_count; i++)
-		partitions[i] = w->leases[i].partition;
-	return ob_store_fetch(w->store, &fetch, &w->batch, &w->err);
+	return ob_store_read(w->store, &read, &w->batch, &w->done, &w->err);
+}
+
+/* The changes that the outcome of all messages makes. */
+static void decide(struct worker *w, enum ob_outcome_kind kind, struct ob_settle *settle)
+{
+	static struct ob_change changes[4000];
+	static struct ob_promote promotes[4000];
+	const struct ob_decide how = { .ordering = OB_ORDER_KEY };
+
+	settle->changes = changes;
+	settle->promotes = promotes;
+	for (uint32_t i = 0; i < w->batch.count; i++) {
+		const struct ob_message *m = &w->batch.messages[i];
+		bool promote = false;
+
+		ck_assert_uint_lt(settle->change_count, 4000);
+		if (!ob_exception_decide(&how, m, kind, 3600000, OB_STR("refused"),
+					 &changes[settle->change_count], &promote))
+			continue;
+		settle->change_count++;
+		if (promote)
+			promotes[settle->promote_count++] =
+				(struct ob_promote){ m->partition, ob_exception_queue(&how, m) };
+	}
 }
 
 int worker_settle(struct worker *w, enum ob_outcome_kind kind)
 {
-	static struct ob_outcome outcomes[2000];
-	const struct ob_settle settle = {
-		.target = "default",
-		.owner = worker_id,
-		.leases = w->leases,
-		.lease_count = w->lease_count,
-		.outcomes = outcomes,
-		.outcome_count = w->batch.count,
-		.delete_published = w->delete_published,
+	struct ob_settle_part parts[WORKER_PARTS];
+	struct ob_settle settle = {
+		.reader = "main", .owner = w->id, .parts = parts, .part_count = w->part_count
 	};
 
-	for (uint32_t i = 0; i < w->batch.count; i++)
-		outcomes[i] = (struct ob_outcome){ .message = &w->batch.messages[i],
-						   .kind = kind,
-						   .delay_ms = 3600000 };
-	return ob_store_settle(w->store, &settle, NULL, &w->settled, &w->err);
+	decide(w, kind, &settle);
+	for (size_t i = 0; i < w->part_count; i++)
+		parts[i] = (struct ob_settle_part){ .partition = w->parts[i].partition,
+						    .epoch = w->epoch[i],
+						    .batch = w->recorded[i] + 1,
+						    .progress = w->parts[i].after };
+	w->lost = w->moved = 0;
+	int r = ob_store_settle(w->store, &settle, &w->err);
+	for (size_t i = 0; i < w->part_count && r == 0; i++) {
+		w->lost += parts[i].settled == OB_SETTLE_LOST;
+		w->moved += parts[i].settled == OB_SETTLE_MOVED;
+		if (parts[i].settled != OB_SETTLED)
+			continue;
+		w->recorded[i]++;
+		ob_progress_set(&w->parts[i].from, &w->parts[i].after);
+	}
+	return r;
 }
 
 void *settle_in_thread(void *arg)
@@ -216,4 +275,32 @@ void *settle_in_thread(void *arg)
 
 	w->result = worker_settle(w, OB_OUTCOME_PUBLISHED);
 	return NULL;
+}
+
+const char *worker_labels(const struct worker *w)
+{
+	static char labels[4096];
+	size_t n = 0;
+
+	labels[0] = '\0';
+	for (uint32_t i = 0; i < w->batch.count && n < sizeof(labels) - 300; i++)
+		n += (size_t)snprintf(labels + n, sizeof(labels) - n, "%s%s", i ? " " : "",
+				      w->batch.messages[i].event_type.p);
+	return labels;
+}
+
+const char *worker_gaps(const struct worker *w)
+{
+	return w->parts[0].after.seen ? w->parts[0].after.seen->text : "";
+}
+
+void worker_expect(struct worker *w, const char *labels)
+{
+	int r = worker_read(w, 1000);
+
+	ck_assert_msg(r == 0, "%s", w->err.msg);
+	ck_assert_str_eq(worker_labels(w), labels);
+	r = worker_settle(w, OB_OUTCOME_PUBLISHED);
+	ck_assert_msg(r == 0, "%s", w->err.msg);
+	ck_assert_uint_eq(w->lost + w->moved, 0);
 }

@@ -51,29 +51,39 @@ void wait_for_a_waiter(void);
 /* Commit one message of this event type and key. */
 void put(struct ob_store *store, const char *event_type, const char *key);
 
-/* What a worker does, on one connection. */
+enum { WORKER_PARTS = 3 * 16 };
+
+/* What a worker does, on one connection, as reader "main" of target "default". */
 struct worker {
 	struct ob_store *store;
-	struct ob_batch batch;
+	struct ob_uuid id;
+	struct ob_batch batch; /* what was read last */
 	struct ob_arena arena;
-	struct ob_lease leases[64];
-	size_t lease_count;
-	bool delete_published;
-	struct ob_settled settled;
+	struct ob_read_part parts[WORKER_PARTS]; /* from: where the next read goes on */
+	uint64_t epoch[WORKER_PARTS], recorded[WORKER_PARTS];
+	size_t part_count;
+	struct ob_read_done done;
+	size_t lost, moved; /* parts of the last settle */
 	struct ob_err err;
 	int result;
 };
 
-extern const struct ob_uuid worker_id;
-
-/* Connect as that user and take all partitions. */
-void worker_begin(struct worker *w, const char *user);
+/* Connect as that user and take all partitions; `number` tells workers apart. */
+void worker_begin(struct worker *w, const char *user, uint8_t number);
 void worker_end(struct worker *w);
-/* Both leave an error in w->err. All of the batch gets that outcome. */
-int worker_fetch(struct worker *w, uint32_t limit);
+/* Both leave an error in w->err. A read goes on where the last one ended; up to exception_limit
+ * exceptions come too. */
+int worker_read(struct worker *w, uint32_t limit);
+/* All of the batch gets that outcome: progress and exceptions are recorded. */
 int worker_settle(struct worker *w, enum ob_outcome_kind kind);
 /* Settle as published, for a thread; the result goes to w->result. */
 void *settle_in_thread(void *arg);
+/* The event types of the batch, "a b"; valid until the next call. */
+const char *worker_labels(const struct worker *w);
+/* The gap list of the first part, "" when there is none. */
+const char *worker_gaps(const struct worker *w);
+/* Read, require these labels, and record them as published. */
+void worker_expect(struct worker *w, const char *labels);
 
 #define ok(call) \
 	do { \

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Databases, connections and stores for the tests on PostgreSQL. */
 #include "pg_fixture.h"
+#include "server.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct pg_server server;
@@ -13,11 +16,12 @@ char url[256];
 
 static char database[64];
 
-int pg_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only)
+int pg_suite_run(const char *name, const char *const *settings, const TTest *const *tests,
+		 size_t count, const char *only)
 {
 	int r = EXIT_SUCCESS;
 
-	if (!pg_server_start(&server, NULL))
+	if (!pg_server_start(&server, settings))
 		(void)printf("1..0 # SKIP %s\n", server.reason);
 	else
 		r = ob_suite_run(name, tests, count, only);
@@ -115,7 +119,8 @@ int store_setup(struct ob_store *store, uint32_t partitions)
 {
 	struct ob_setup_done done;
 
-	return ob_store_setup(store, &(struct ob_setup){ partitions }, &done, &err);
+	return ob_store_setup(store, &(struct ob_setup){ .partition_count = partitions }, &done,
+			      &err);
 }
 
 struct ob_store *store_new(uint32_t partitions)
@@ -149,59 +154,184 @@ void put(struct ob_store *store, const char *label, const char *key)
 	ok(ob_store_tx_end(store, true, &err));
 }
 
-const char *fetched(struct ob_store *store)
-{
-	static char labels[4096];
-	uint32_t all[64];
-	const struct ob_fetch fetch = {
-		.target = "default",
-		.partitions = all,
-		.partition_count = 64,
-		.limit = 1000,
-		.max_bytes = 1 << 20,
-	};
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < 64; i++)
-		all[i] = i;
-	ok(ob_store_fetch(store, &fetch, &batch, &err));
-	labels[0] = '\0';
-	for (uint32_t i = 0; i < batch.count && n < sizeof(labels) - 64; i++)
-		n += (size_t)snprintf(labels + n, sizeof(labels) - n, "%s%.40s", i ? " " : "",
-				      batch.messages[i].event_type.p);
-	return labels;
-}
-
-static struct ob_uuid uuid(uint8_t n)
+struct ob_uuid uuid(uint8_t n)
 {
 	return (struct ob_uuid){ { [0] = n, [6] = 0x40, [8] = 0x80 } };
 }
 
-struct ob_settle hold(struct ob_store *store, uint8_t owner, int64_t ttl_ms)
-{
-	static struct ob_arena arena = { .max = 1 << 20 };
-	struct ob_uuid id = uuid(owner);
-	struct ob_lease *leases;
-	size_t count;
-	uint32_t all;
+/* ---- a pooler ---------------------------------------------------------- */
 
-	ok(ob_store_seed(store, "default", &all, &err));
-	ok(ob_store_take(store, "default", &id, all, ttl_ms, &arena, &leases, &count, &err));
-	return (struct ob_settle){
-		.target = "default", .owner = id, .leases = leases, .lease_count = count
-	};
+bool pooler_start(pid_t *ret_pid, char through[256])
+{
+	char path[128], config[512];
+	const char *const argv[] = { "/usr/sbin/pgbouncer", path, NULL };
+	int port = server_free_port();
+
+	if (access(argv[0], X_OK) != 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "%s/pgbouncer.ini", server.dir);
+	(void)snprintf(config, sizeof(config),
+		       "[databases]\n* = host=%s port=%d "
+		       "user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\n"
+		       "listen_port=%d\nauth_type=any\npool_mode=transaction\n"
+		       "default_pool_size=3\nunix_socket_dir=\n",
+		       server.dir, server.port, port);
+
+	FILE *file = fopen(path, "we");
+	ck_assert_ptr_nonnull(file);
+	(void)fputs(config, file);
+	ck_assert_int_eq(fclose(file), 0);
+	*ret_pid = pg_server_run(&server, argv);
+	(void)snprintf(through, 256, "postgresql://postgres@127.0.0.1:%d/%s", port, database);
+	return *ret_pid > 0;
 }
 
-struct ob_settled publish(struct ob_store *store, struct ob_settle settle)
+void pooler_stop(pid_t pid)
 {
-	struct ob_outcome outcomes[16];
-	struct ob_settled settled;
+	ck_assert_int_eq(kill(pid, SIGTERM), 0);
+	(void)waitpid(pid, NULL, 0);
+}
 
-	ck_assert_uint_le(batch.count, 16);
-	for (uint32_t i = 0; i < batch.count; i++)
-		outcomes[i] = (struct ob_outcome){ .message = &batch.messages[i] };
-	settle.outcomes = outcomes;
-	settle.outcome_count = batch.count;
-	ok(ob_store_settle(store, &settle, NULL, &settled, &err));
-	return settled;
+/* ---- a worker ---------------------------------------------------------- */
+
+void worker_begin(struct worker *w, struct ob_store *store, uint8_t n, uint32_t want)
+{
+	const struct ob_reader reader = { .name = OB_STR("default"), .target = OB_STR("default") };
+	struct ob_owned owned[WORKER_PARTS];
+	struct ob_lease *leases;
+	size_t count;
+	bool made;
+
+	*w = (struct worker){ .store = store, .id = uuid(n), .arena = OB_ARENA_INIT(1 << 20) };
+	ok(ob_store_reader_make(store, &reader, &(struct ob_place){ OB_START_BEGINNING, 0 }, &made,
+				&err));
+	ok(ob_store_seed(store, "default", &w->partitions, &err));
+	ck_assert_uint_le(w->partitions, 64);
+	ok(ob_store_take(store, "default", &w->id, want, 60000, &w->arena, &leases, &count, &err));
+	for (uint32_t lane = 0; lane < OB_LANES; lane++) {
+		for (size_t i = 0; i < count; i++)
+			owned[w->count++] = (struct ob_owned){
+				.partition = lane * w->partitions + leases[i].partition,
+				.epoch = leases[i].epoch,
+			};
+	}
+	ok(ob_store_take_over(store, "default", &w->id, owned, w->count, &err));
+	for (size_t i = 0; i < w->count; i++) {
+		ck_assert(!owned[i].lost);
+		w->parts[i] = (struct worker_part){
+			.partition = owned[i].partition,
+			.epoch = owned[i].epoch,
+			.batch = owned[i].batch,
+			.at = owned[i].progress,
+		};
+	}
+}
+
+static const char *labels_of(const struct ob_batch *from)
+{
+	static char labels[65536];
+	size_t n = 0;
+
+	labels[0] = '\0';
+	for (uint32_t i = 0; i < from->count && n < sizeof(labels) - 64; i++)
+		n += (size_t)snprintf(labels + n, sizeof(labels) - n, "%s%.40s", i ? " " : "",
+				      from->messages[i].event_type.p);
+	return labels;
+}
+
+const char *worker_read(struct worker *w, uint32_t limit)
+{
+	struct ob_read_part parts[WORKER_PARTS];
+	struct ob_read read = {
+		.reader = "default",
+		.target = "default",
+		.parts = parts,
+		.part_count = w->count,
+		.limit = limit,
+		.max_bytes = 1 << 20,
+		.exception_limit = limit,
+	};
+
+	for (size_t i = 0; i < w->count; i++)
+		parts[i] = (struct ob_read_part){ .partition = w->parts[i].partition,
+						  .from = w->parts[i].at };
+	ok(ob_store_read(w->store, &read, &batch, &w->done, &err));
+	for (size_t i = 0; i < w->count; i++) {
+		ob_progress_done(&w->parts[i].at);
+		w->parts[i].at = parts[i].after;
+		w->parts[i].reached |= parts[i].reached;
+	}
+	return labels_of(&batch);
+}
+
+size_t worker_settle_with(struct worker *w, const struct ob_change *changes, size_t change_count,
+			  const struct ob_promote *promotes, size_t promote_count)
+{
+	struct ob_settle_part parts[WORKER_PARTS];
+	struct ob_settle settle = {
+		.reader = "default",
+		.owner = w->id,
+		.parts = parts,
+		.part_count = w->count,
+		.changes = changes,
+		.change_count = change_count,
+		.promotes = promotes,
+		.promote_count = promote_count,
+	};
+	size_t missing = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		parts[i] = (struct ob_settle_part){ .partition = w->parts[i].partition,
+						    .epoch = w->parts[i].epoch,
+						    .batch = w->parts[i].batch + 1,
+						    .progress = w->parts[i].at };
+	ok(ob_store_settle(w->store, &settle, &err));
+	for (size_t i = 0; i < w->count; i++) {
+		missing += parts[i].settled != OB_SETTLED;
+		w->parts[i].batch = parts[i].batch;
+		w->parts[i].reached = false;
+	}
+	return missing;
+}
+
+size_t worker_settle(struct worker *w)
+{
+	return worker_settle_with(w, NULL, 0, NULL, 0);
+}
+
+int read_one(struct ob_store *store)
+{
+	struct ob_read_part part = { .partition = 0 };
+	struct ob_read read = { .reader = "default",
+				.target = "default",
+				.parts = &part,
+				.part_count = 1,
+				.limit = 10,
+				.max_bytes = 1 << 20,
+				.exception_limit = 10 };
+	struct ob_read_done done;
+	int r = ob_store_read(store, &read, &batch, &done, &err);
+
+	if (r == 0)
+		ob_progress_done(&part.after);
+	return r;
+}
+
+void worker_end(struct worker *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		ob_progress_done(&w->parts[i].at);
+	ob_arena_done(&w->arena);
+}
+
+const char *delivered(struct ob_store *store)
+{
+	struct worker w;
+
+	worker_begin(&w, store, 99, 64);
+	const char *labels = worker_read(&w, 1000);
+	ck_assert_uint_eq(worker_settle(&w), 0);
+	ok(ob_store_leave(store, "default", &w.id, &err));
+	worker_end(&w);
+	return labels;
 }

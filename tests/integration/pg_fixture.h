@@ -38,13 +38,44 @@ int store_setup(struct ob_store *store, uint32_t partitions);
 void expect_refused(const char *where, enum ob_err_kind kind, const char *message);
 /* Commit one message with this key; its event_type is the label. */
 void put(struct ob_store *store, const char *label, const char *key);
-/* The labels that a fetch of all partitions brings: "a b"; valid until the next call. */
-const char *fetched(struct ob_store *store);
-extern struct ob_batch batch; /* what was fetched */
-/* Take all partitions for a worker; its leases, valid until the end. */
-struct ob_settle hold(struct ob_store *store, uint8_t owner, int64_t ttl_ms);
-/* Settle the whole batch as published. */
-struct ob_settled publish(struct ob_store *store, struct ob_settle settle);
+
+/* ---- a worker of reader "default" ------------------------------------- */
+
+enum { WORKER_PARTS = 3 * 64 };
+
+struct worker {
+	struct ob_store *store;
+	struct ob_uuid id;
+	struct ob_arena arena;
+	uint32_t partitions; /* of the schema */
+	struct worker_part {
+		uint32_t partition;
+		uint64_t epoch, batch;
+		struct ob_progress at; /* where reading goes on */
+		bool reached;          /* since the last settle */
+	} parts[WORKER_PARTS];
+	size_t count;
+	struct ob_read_done done; /* of the last read */
+};
+
+extern struct ob_batch batch; /* what was read last */
+
+/* Make the reader at the beginning if it is not there, take up to `want` leases (and their lanes),
+ * take them over. The store is the test's. */
+void worker_begin(struct worker *w, struct ob_store *store, uint8_t n, uint32_t want);
+/* Read on: the labels, "a b", valid until the next call. */
+const char *worker_read(struct worker *w, uint32_t limit);
+/* Record what was read as published; how many partitions were not SETTLED. */
+size_t worker_settle(struct worker *w);
+/* The same with changes and promotions. */
+size_t worker_settle_with(struct worker *w, const struct ob_change *changes, size_t change_count,
+			  const struct ob_promote *promotes, size_t promote_count);
+void worker_end(struct worker *w);
+/* One read of one partition from the beginning, whatever comes of it: what it returned. */
+int read_one(struct ob_store *store);
+/* Begin a worker, read everything, settle, end: its labels. */
+const char *delivered(struct ob_store *store);
+struct ob_uuid uuid(uint8_t n);
 
 #define ok(call) \
 	do { \
@@ -52,14 +83,23 @@ struct ob_settled publish(struct ob_store *store, struct ob_settle settle);
 		ck_assert_msg(ok_r_ >= 0, "%s: %s", #call, err.msg); \
 	} while (0)
 
-/* main(): start the server, or report a skip; run; stop it. */
-int pg_suite_run(const char *name, const TTest *const *tests, size_t count, const char *only);
+/* A pooler in transaction mode before the server, with three connections; ended with this process.
+ * Its url for the test's database is in `through`. False: none is installed. */
+bool pooler_start(pid_t *ret_pid, char through[256]);
+/* End it. */
+void pooler_stop(pid_t pid);
 
-#define PG_SUITE(suite_name, ...) \
+/* main(): start the server (with these settings, or NULL), or report a skip; run; stop it. */
+int pg_suite_run(const char *name, const char *const *settings, const TTest *const *tests,
+		 size_t count, const char *only);
+
+#define PG_SUITE(suite_name, ...) PG_SUITE_WITH(suite_name, NULL, __VA_ARGS__)
+
+#define PG_SUITE_WITH(suite_name, settings, ...) \
 	int main(int argc, char **argv) \
 	{ \
 		const TTest *const tests[] = { __VA_ARGS__ }; \
-		return pg_suite_run(suite_name, tests, sizeof(tests) / sizeof(tests[0]), \
+		return pg_suite_run(suite_name, settings, tests, sizeof(tests) / sizeof(tests[0]), \
 				    argc > 1 ? argv[1] : NULL); \
 	}
 

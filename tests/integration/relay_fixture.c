@@ -2,7 +2,10 @@
 /* The fixture of the tests of a whole relay. */
 #include "relay_fixture.h"
 
+#include <poll.h>
 #include <stdio.h>
+
+enum { PATIENCE_MS = 50000, LOOK_MS = 5 };
 
 struct ob_relay *relay_make(int (*open_store)(void *, struct ob_store **, struct ob_err *),
 			    int (*open_sink)(void *, struct ob_sink **, struct ob_err *))
@@ -14,17 +17,16 @@ struct ob_relay *relay_make(int (*open_store)(void *, struct ob_store **, struct
 
 	config = (struct ob_config_relay){
 		.name = "default",
+		.reads = "default",
 		.workers = 2,
 		.ordering = OB_ORDER_KEY,
 		.batch_size = 500,
 		.batch_bytes = 1 << 20,
 		.idle_backoff_ms = 100,
 		.shutdown_timeout_ms = 5000,
-		.claim_ttl_ms = 60000,
-		.leasing = { true, RELAY_PARTITIONS, 15000, 5000, 20000 },
+		.leasing = { RELAY_PARTITIONS, 15000, 5000, 20000 },
 		.retry = { 3, 5000, 3600000, 2, 0.25 },
 		.route = { .destination = destination },
-		.cleanup = { OB_NEVER_MS, OB_NEVER_MS, 3600000, 1000 },
 	};
 	struct ob_relay_conf conf = { .relay = &config,
 				      .open_store = open_store,
@@ -57,6 +59,20 @@ void relay_push(struct ob_store *writer)
 	}
 }
 
+void relay_wait_published(struct ob_relay *relay, uint64_t count)
+{
+	struct ob_metrics_data metrics = { 0 };
+
+	for (int ms = 0; ms < PATIENCE_MS; ms += LOOK_MS) {
+		ob_relay_metrics(relay, &metrics);
+		if (metrics.published >= count)
+			return;
+		(void)poll(NULL, 0, LOOK_MS);
+	}
+	ck_abort_msg("only %lu of %lu published", (unsigned long)metrics.published,
+		     (unsigned long)count);
+}
+
 void relay_end(struct ob_relay *relay)
 {
 	struct ob_err err = OB_ERR_INIT;
@@ -66,6 +82,8 @@ void relay_end(struct ob_relay *relay)
 	ck_assert_msg(ob_relay_join(relay, &err) == 0, "%s", err.msg);
 	ob_relay_metrics(relay, &metrics);
 	ck_assert_uint_gt(metrics.breaker_opened, 0);
+	ck_assert_uint_eq(metrics.failed, 0); /* an outage costs no message an attempt */
+	ck_assert_uint_eq(metrics.dead, 0);
 	ob_relay_free(relay);
 }
 

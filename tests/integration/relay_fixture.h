@@ -13,7 +13,9 @@ struct ob_relay *relay_make(int (*open_store)(void *, struct ob_store **, struct
 			    int (*open_sink)(void *, struct ob_sink **, struct ob_err *));
 /* Commit RELAY_MANY messages of RELAY_KEYS keys; the payload is the number. */
 void relay_push(struct ob_store *writer);
-/* Drain and end it; it must have met an outage. */
+/* Wait until so many are settled as published. */
+void relay_wait_published(struct ob_relay *relay, uint64_t count);
+/* Drain and end it; it must have met an outage, which cost no message an attempt. */
 void relay_end(struct ob_relay *relay);
 
 /* The order of what arrived: every copy is seen, then all must be there. */

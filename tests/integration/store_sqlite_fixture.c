@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 struct ob_err err;
-bool settle_deletes;
 static char directory[] = "/tmp/outbox-sqlite-XXXXXX";
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -167,55 +166,133 @@ void put(struct ob_store *store, const char *key, int count)
 	ok(try_put(store, message, count));
 }
 
-uint32_t fetch(struct ob_store *store, struct ob_batch *batch)
-{
-	uint32_t partitions[64];
-	const struct ob_fetch wish = {
-		.target = "default",
-		.partitions = partitions,
-		.partition_count = 64,
-		.limit = 1000,
-		.max_bytes = 1 << 20,
-	};
+/* ---- a worker -------------------------------------------------------- */
 
-	for (uint32_t i = 0; i < 64; i++)
-		partitions[i] = i;
-	ok(ob_store_fetch(store, &wish, batch, &err));
+enum { NUMBERS_MAX = 64 * OB_LANES, LIMIT = 1000 };
+
+static struct worker {
+	struct ob_uuid id;
+	uint32_t count;
+	struct ob_owned owned[NUMBERS_MAX];
+	struct ob_read_part parts[NUMBERS_MAX];
+} worker = { .id = { { 1 } } };
+
+static int take_all(struct ob_store *store)
+{
+	const struct ob_reader reader = { .name = OB_STR("default"), .target = OB_STR("default") };
+	const struct ob_place place = { .start = OB_START_BEGINNING };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_lease *leases;
+	uint32_t hashes;
+	size_t taken;
+	bool made;
+	int r = ob_store_reader_make(store, &reader, &place, &made, &err);
+
+	if (r >= 0)
+		r = ob_store_seed(store, "default", &hashes, &err);
+	if (r >= 0)
+		r = ob_store_take(store, "default", &worker.id, hashes, 60000, &arena, &leases,
+				  &taken, &err);
+	if (r >= 0)
+		r = ob_store_renew(store, "default", &worker.id, 60000, &arena, &leases, &taken,
+				   &err);
+	worker.count = 0;
+	for (uint32_t lane = 0; r >= 0 && lane < OB_LANES; lane++) {
+		for (size_t i = 0; i < taken; i++)
+			worker.owned[worker.count++] = (struct ob_owned){
+				.partition = lane * hashes + leases[i].partition,
+				.epoch = leases[i].epoch,
+			};
+	}
+	ob_arena_done(&arena);
+	return r < 0 ? r
+		     : ob_store_take_over(store, "default", &worker.id, worker.owned, worker.count,
+					  &err);
+}
+
+int try_read(struct ob_store *store, struct ob_batch *batch)
+{
+	struct ob_read wish = {
+		.reader = "default",
+		.target = "default",
+		.parts = worker.parts,
+		.limit = LIMIT,
+		.max_bytes = 1 << 24,
+		.exception_limit = LIMIT,
+	};
+	struct ob_read_done done;
+	int r = take_all(store);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < worker.count; i++)
+		worker.parts[i] = (struct ob_read_part){
+			.partition = worker.owned[i].partition,
+			.from = worker.owned[i].progress,
+		};
+	wish.part_count = worker.count;
+	return ob_store_read(store, &wish, batch, &done, &err);
+}
+
+uint32_t read_all(struct ob_store *store, struct ob_batch *batch)
+{
+	ok(try_read(store, batch));
 	return batch->count;
+}
+
+int try_settle(struct ob_store *store, const struct ob_batch *batch, enum ob_outcome_kind kind,
+	       uint32_t *ret_settled)
+{
+	const struct ob_decide decide = { .ordering = OB_ORDER_KEY };
+	struct ob_settle_part parts[NUMBERS_MAX];
+	struct ob_change *changes = calloc(batch->count + 1, sizeof(*changes));
+	struct ob_promote *promotes = calloc(batch->count + 1, sizeof(*promotes));
+	struct ob_settle wish = {
+		.reader = "default",
+		.owner = worker.id,
+		.parts = parts,
+		.part_count = worker.count,
+		.changes = changes,
+		.promotes = promotes,
+	};
+	bool promote;
+
+	ck_assert(changes && promotes);
+	for (uint32_t i = 0; i < worker.count; i++)
+		parts[i] = (struct ob_settle_part){
+			.partition = worker.owned[i].partition,
+			.epoch = worker.owned[i].epoch,
+			.batch = worker.owned[i].batch + 1,
+			.progress = worker.parts[i].after,
+		};
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const struct ob_message *m = &batch->messages[i];
+		enum ob_outcome_kind own = m->held ? OB_OUTCOME_PARK : kind;
+
+		if (!ob_exception_decide(&decide, m, own, 0, OB_STR("why"),
+					 &changes[wish.change_count], &promote))
+			continue;
+		wish.change_count++;
+		if (promote)
+			promotes[wish.promote_count++] =
+				(struct ob_promote){ m->partition, ob_exception_queue(&decide, m) };
+	}
+	int r = ob_store_settle(store, &wish, &err);
+	*ret_settled = 0;
+	for (uint32_t i = 0; i < worker.count; i++)
+		*ret_settled += parts[i].settled == OB_SETTLED;
+	free(changes);
+	free(promotes);
+	return r;
 }
 
 uint32_t settle(struct ob_store *store, const struct ob_batch *batch, enum ob_outcome_kind kind)
 {
-	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
-	struct ob_outcome *outcomes = calloc(batch->count + 1, sizeof(*outcomes));
-	struct ob_settle wish = {
-		.target = "default",
-		.owner = { { 1 } },
-		.outcomes = outcomes,
-		.outcome_count = batch->count,
-		.delete_published = settle_deletes,
-	};
-	struct ob_lease *leases;
-	struct ob_settled settled;
-	uint32_t count;
-	size_t taken;
+	uint32_t settled;
 
-	ck_assert_ptr_nonnull(outcomes);
-	ok(ob_store_seed(store, "default", &count, &err));
-	ok(ob_store_take(store, "default", &wish.owner, count, 60000, &arena, &leases, &taken,
-			 &err));
-	ok(ob_store_renew(store, "default", &wish.owner, 60000, &arena, &leases, &taken, &err));
-	wish.leases = leases;
-	wish.lease_count = taken;
-	for (uint32_t i = 0; i < batch->count; i++)
-		outcomes[i] = (struct ob_outcome){ .message = &batch->messages[i],
-						   .kind = kind,
-						   .error = OB_STR("why") };
-	ok(ob_store_settle(store, &wish, NULL, &settled, &err));
-	ok(ob_store_leave(store, "default", &wish.owner, &err));
-	free(outcomes);
-	ob_arena_done(&arena);
-	return settled.applied;
+	ok(try_settle(store, batch, kind, &settled));
+	ok(ob_store_leave(store, "default", &worker.id, &err));
+	return settled;
 }
 
 /* ---- processes ------------------------------------------------------- */

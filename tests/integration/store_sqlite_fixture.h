@@ -4,7 +4,7 @@
 #ifndef OB_TESTS_STORE_SQLITE_FIXTURE_H
 #define OB_TESTS_STORE_SQLITE_FIXTURE_H
 
-#include "store/sqlite.h"
+#include "store/sqlite/conn.h"
 #include "suite.h"
 
 /* main(): a directory around ob_suite_run(). */
@@ -57,12 +57,16 @@ int64_t number_on(const char *name, const char *text);
 /* Commit a message of that key; `count` of them. */
 int try_put(struct ob_store *store, struct outbox_message message, int count);
 void put(struct ob_store *store, const char *key, int count);
-/* Fetch from all partitions; how many. */
-uint32_t fetch(struct ob_store *store, struct ob_batch *batch);
-/* Take all leases and settle the whole batch so; how many applied. Published rows are deleted when
- * settle_deletes is set. */
-extern bool settle_deletes;
+/*
+ * A worker of the reader "default" that has all partitions: read from the recorded progress on, log
+ * and exceptions; how many messages. Then settle every message of the batch so: how many partitions
+ * took it. The leases are given up again.
+ */
+uint32_t read_all(struct ob_store *store, struct ob_batch *batch);
+int try_read(struct ob_store *store, struct ob_batch *batch);
 uint32_t settle(struct ob_store *store, const struct ob_batch *batch, enum ob_outcome_kind kind);
+int try_settle(struct ob_store *store, const struct ob_batch *batch, enum ob_outcome_kind kind,
+	       uint32_t *ret_settled);
 
 /* Run `fn` in another process as a user without privileges; true when it returned true. */
 bool as_nobody(bool (*fn)(void));

@@ -18,6 +18,7 @@ enum { SEEN_MAX = 256 };
 static char dir[64], url[128];
 static struct ob_store *store;
 static outbox_relay *relay;
+static const char *reader = "default"; /* whose states are checked */
 static struct outbox_error error;
 
 /* What the handler does, and what it saw. */
@@ -91,7 +92,7 @@ static void once(int want)
 /* The row of a payload, with all its fields. */
 static struct ob_message row_of(const char *payload, struct ob_batch *batch)
 {
-	struct ob_filter filter = { 0 };
+	struct ob_filter filter = { .reader = reader };
 	struct ob_err err = OB_ERR_INIT;
 	int64_t now;
 
@@ -103,13 +104,13 @@ static struct ob_message row_of(const char *payload, struct ob_batch *batch)
 	ck_abort_msg("no row with %s", payload);
 }
 
-static void check_row(const char *payload, enum ob_state state, uint32_t attempts, const char *last)
+static void check_row(const char *payload, enum ob_view view, uint32_t attempts, const char *last)
 {
 	struct ob_batch batch;
 
 	ob_batch_init(&batch);
 	struct ob_message m = row_of(payload, &batch);
-	ck_assert_int_eq(m.state, state);
+	ck_assert_int_eq(m.view, view);
 	ck_assert_uint_eq(m.attempts, attempts);
 	if (last)
 		ck_assert_msg(ob_str_eq(m.last_error, ob_str(last)), "%.*s", (int)m.last_error.n,
@@ -179,10 +180,10 @@ OB_TEST(a_mixed_batch_is_decided_message_by_message)
 	push("4", "\"why\"");
 	start((struct outbox_relay_options){ .handler = obedient, .on_failure = on_failure });
 	once(4);
-	check_row("\"good\"", OB_STATE_PUBLISHED, 0, NULL);
-	check_row("\"retry\"", OB_STATE_FAILED, 1, "the handler failed");
-	check_row("\"reject\"", OB_STATE_DEAD, 1, "the handler rejected the message");
-	check_row("\"why\"", OB_STATE_DEAD, 1, "card  refused");
+	check_row("\"good\"", OB_VIEW_PUBLISHED, 0, NULL);
+	check_row("\"retry\"", OB_VIEW_FAILED, 1, "the handler failed");
+	check_row("\"reject\"", OB_VIEW_DEAD, 1, "the handler rejected the message");
+	check_row("\"why\"", OB_VIEW_DEAD, 1, "card  refused");
 	ck_assert_uint_eq(world.failures, 3);
 	once(0); /* the retry is not due */
 	end();
@@ -263,8 +264,8 @@ OB_TEST(a_failing_message_holds_its_key_only)
 	push("2", "\"b\"");
 	start((struct outbox_relay_options){ .handler = obedient });
 	once(2);
-	check_row("\"a\"", OB_STATE_PARKED, 0, NULL);
-	check_row("\"b\"", OB_STATE_PUBLISHED, 0, NULL);
+	check_row("\"a\"", OB_VIEW_PARKED, 0, NULL);
+	check_row("\"b\"", OB_VIEW_PUBLISHED, 0, NULL);
 	end();
 }
 OB_TEST_END
@@ -276,7 +277,7 @@ OB_TEST(the_last_attempt_is_said_to_be_the_last)
 	start((struct outbox_relay_options){
 		.handler = obedient, .on_failure = on_failure, .max_attempts = 1 });
 	once(1);
-	check_row("\"retry\"", OB_STATE_DEAD, 1, "the handler failed");
+	check_row("\"retry\"", OB_VIEW_DEAD, 1, "the handler failed");
 	ck_assert_int_eq(world.failure.is_last, 1);
 	ck_assert_uint_eq(world.failure.attempt, 1);
 	end();
@@ -290,7 +291,7 @@ OB_TEST(a_handler_that_is_down_costs_no_attempt)
 	start((struct outbox_relay_options){ .handler = obedient });
 	once(OUTBOX_ESINK);
 	ck_assert_ptr_nonnull(strstr(error.message, "what it needs is away"));
-	check_row("\"down\"", OB_STATE_PENDING, 0, NULL);
+	check_row("\"down\"", OB_VIEW_PENDING, 0, NULL);
 	end();
 }
 OB_TEST_END
@@ -311,7 +312,7 @@ OB_TEST(a_classifier_may_change_the_result)
 	start((struct outbox_relay_options){
 		.handler = obedient, .classify = soften, .on_failure = on_failure });
 	once(1);
-	check_row("\"reject\"", OB_STATE_FAILED, 1, "the handler rejected the message");
+	check_row("\"reject\"", OB_VIEW_FAILED, 1, "the handler rejected the message");
 	ck_assert_int_eq(world.failure.result, OUTBOX_RELAY_RETRY);
 	end();
 }
@@ -338,8 +339,8 @@ OB_TEST(a_timeout_is_cooperative)
 	start((struct outbox_relay_options){
 		.handler = slow, .on_failure = on_failure, .handler_timeout_ms = 20 });
 	once(2);
-	check_row("\"late\"", OB_STATE_PUBLISHED, 0, NULL);
-	check_row("\"slow\"", OB_STATE_FAILED, 1,
+	check_row("\"late\"", OB_VIEW_PUBLISHED, 0, NULL);
+	check_row("\"slow\"", OB_VIEW_FAILED, 1,
 		  "the handler failed after its time of 20 ms was over");
 	ck_assert_int_eq(world.failure.timed_out, 1);
 	end();
@@ -383,7 +384,7 @@ OB_TEST(a_stop_during_a_handler_charges_and_reports_nothing)
 	(void)pthread_join(thread, NULL);
 	ck_assert_msg(result == OUTBOX_OK, "%s", error.message);
 	ck_assert_uint_eq(world.failures, 0);
-	check_row("\"x\"", OB_STATE_PENDING, 0, NULL);
+	check_row("\"x\"", OB_VIEW_PENDING, 0, NULL);
 	end();
 }
 OB_TEST_END
@@ -447,12 +448,12 @@ OB_TEST(a_run_delivers_in_order_per_key_until_a_handler_stops_it)
 }
 OB_TEST_END
 
-OB_TEST(without_leasing_every_message_comes_once)
+OB_TEST(without_order_every_message_comes_once)
 {
 	bool seen[100] = { false };
 
 	run_a_hundred(
-		(struct outbox_relay_options){ .workers = 3, .flags = OUTBOX_RELAY_NO_LEASING });
+		(struct outbox_relay_options){ .workers = 3, .ordering = OUTBOX_RELAY_UNORDERED });
 	for (size_t i = 0; i < world.count; i++) {
 		long n = strtol(world.seen[i], NULL, 10);
 
@@ -482,6 +483,72 @@ OB_TEST(a_signal_handler_may_stop_it_and_it_may_run_again)
 }
 OB_TEST_END
 
+OB_TEST(relays_of_different_names_each_get_every_message)
+{
+	begin();
+	push("1", "1");
+	push("2", "2");
+	start((struct outbox_relay_options){ .handler = obedient });
+	once(2);
+	outbox_relay_free(relay);
+	start((struct outbox_relay_options){ .handler = obedient });
+	once(0); /* the same name: it goes on where the first one was */
+	outbox_relay_free(relay);
+	start((struct outbox_relay_options){ .handler = obedient, .name = "mail" });
+	once(2);
+	ck_assert_uint_eq(world.count, 4);
+	check_row("1", OB_VIEW_PUBLISHED, 0, NULL);
+	reader = "mail";
+	check_row("1", OB_VIEW_PUBLISHED, 0, NULL);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_relay_gets_what_its_options_let_through)
+{
+	static const char *const none[] = { "Paid", "Order*" }, *const some[] = { "Pl*" };
+	static const char *const orders[] = { "order" };
+
+	begin();
+	push("1", "1");
+	start((struct outbox_relay_options){
+		.handler = obedient, .name = "a", .types = none, .type_count = 2 });
+	once(0);
+	outbox_relay_free(relay);
+	start((struct outbox_relay_options){ .handler = obedient,
+					     .name = "b",
+					     .types = some,
+					     .type_count = 1,
+					     .aggregates = orders,
+					     .aggregate_count = 1 });
+	once(1);
+	outbox_relay_free(relay);
+	start((struct outbox_relay_options){ .handler = obedient, .name = "c", .reads = "mail" });
+	once(0);
+	outbox_relay_free(relay);
+	start((struct outbox_relay_options){ .handler = obedient, .name = "d", .start = "end" });
+	once(0);
+	push("1", "2");
+	once(1);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_dead_message_can_hold_its_key)
+{
+	begin();
+	push("1", "\"reject\"");
+	push("1", "\"next\"");
+	start((struct outbox_relay_options){ .handler = obedient,
+					     .flags = OUTBOX_RELAY_HOLD_DEAD });
+	while (outbox_relay_process_once(relay, &error) > 0)
+		;
+	check_row("\"reject\"", OB_VIEW_DEAD, 1, "the handler rejected the message");
+	check_row("\"next\"", OB_VIEW_PARKED, 0, NULL);
+	end();
+}
+OB_TEST_END
+
 OB_TEST(wrong_options_are_named)
 {
 	struct outbox_relay_options options = { .store = url, .handler = obedient };
@@ -496,6 +563,18 @@ OB_TEST(wrong_options_are_named)
 	ck_assert_int_eq(outbox_relay_new(&options, &relay, &error), OUTBOX_ECONFIG);
 	ck_assert_ptr_nonnull(strstr(error.message, "options: workers"));
 	options.workers = 0;
+	options.start = "soon";
+	ck_assert_int_eq(outbox_relay_new(&options, &relay, &error), OUTBOX_ECONFIG);
+	ck_assert_ptr_nonnull(strstr(error.message, "options: start: 'soon' is not beginning"));
+	options.start = NULL;
+	options.keep_published_ms = -5;
+	ck_assert_int_eq(outbox_relay_new(&options, &relay, &error), OUTBOX_ECONFIG);
+	ck_assert_ptr_nonnull(strstr(error.message, "retention.published: '-5ms'"));
+	options.keep_published_ms = OUTBOX_RELAY_NOT_AT_ALL;
+	options.keep_dead_ms = OUTBOX_RELAY_FOR_EVER;
+	ck_assert_int_eq(outbox_relay_new(&options, &relay, &error), OUTBOX_OK);
+	outbox_relay_free(relay);
+	relay = NULL;
 	options.store = "nosuch:x";
 	ck_assert_int_eq(outbox_relay_new(&options, &relay, &error), OUTBOX_ECONFIG);
 	char missing[128];
@@ -513,5 +592,7 @@ OB_SUITE("embed", a_mixed_batch_is_decided_message_by_message, a_handler_sees_th
 	 a_handler_that_is_down_costs_no_attempt, a_classifier_may_change_the_result,
 	 a_timeout_is_cooperative, a_stop_during_a_handler_charges_and_reports_nothing,
 	 a_run_delivers_in_order_per_key_until_a_handler_stops_it,
-	 without_leasing_every_message_comes_once,
-	 a_signal_handler_may_stop_it_and_it_may_run_again, wrong_options_are_named)
+	 without_order_every_message_comes_once, a_signal_handler_may_stop_it_and_it_may_run_again,
+	 relays_of_different_names_each_get_every_message,
+	 a_relay_gets_what_its_options_let_through, a_dead_message_can_hold_its_key,
+	 wrong_options_are_named)

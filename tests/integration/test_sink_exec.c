@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The exec sink with programs that behave and with programs that do not. */
 #include "run.h"
-#include "sink/exec_child.h"
+#include "sink/exec/child.h"
 #include "sink_harness.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The http sink: what goes out is signed, holds no more than it should, and goes nowhere else. */
 #include "run.h"
-#include "sink/http_addr.h"
+#include "sink/http/addr.h"
 #include "sink_http_fixture.h"
 
 #include <netdb.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The Kafka sink: what is refused, what goes wrong, and the order that holds meanwhile. */
 #include "kafka_mock.h"
-#include "sink/kafka.h"
+#include "sink/kafka/kafka.h"
 #include "sink_rows.h"
 
 #include <poll.h>

@@ -4,7 +4,7 @@
 #include "nats_jwt.h"
 #include "nats_server.h"
 #include "run.h"
-#include "sink/nats.h"
+#include "sink/nats/nats.h"
 #include "sink_rows.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Getting to a RabbitMQ and staying there: urls, users, TLS, alarms, heartbeats, silence. */
 #include "chaos_proxy.h"
-#include "sink/rabbitmq.h"
+#include "sink/rabbitmq/rabbitmq.h"
 #include "sink_rabbitmq_fixture.h"
 
 #include "run.h"

@@ -2,7 +2,7 @@
 /* Getting to a Redis server: urls, passwords and rights, unix socket, TLS. */
 #include "sink_redis_fixture.h"
 
-#include "sink/redis.h"
+#include "sink/redis/redis.h"
 
 static struct row row;
 

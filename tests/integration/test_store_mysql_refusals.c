@@ -97,8 +97,8 @@ OB_TEST(tables_that_are_not_as_they_must_be_are_refused_and_mended)
 {
 	fixture_begin(2);
 	struct ob_store *store = fixture_store("root");
-	sql(admin, "ALTER TABLE outbox DROP KEY outbox_ready");
-	expect_mended(store, "index 'outbox_ready' is missing: run `outbox setup`");
+	sql(admin, "ALTER TABLE outbox DROP KEY outbox_uniq_id");
+	expect_mended(store, "index 'outbox_uniq_id' is missing: run `outbox setup`");
 	sql(admin, "DROP TABLE outbox_workers");
 	expect_mended(store, "table 'outbox_workers' is missing; run `outbox setup`");
 	sql(admin, "ALTER TABLE outbox_workers ENGINE=MyISAM");
@@ -126,19 +126,35 @@ OB_TEST_END
 
 OB_TEST(missing_rights_are_named)
 {
-	struct worker w;
+	struct ob_lease *leases;
+	struct ob_arena arena = OB_ARENA_INIT(SIZE_MAX / 2);
+	size_t count;
 
 	fixture_begin(2);
 	sql(admin, "CREATE OR REPLACE USER poor@localhost");
-	sql(admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON %s.outbox_partitions TO poor@localhost",
-	    database);
-	sql(admin, "GRANT SELECT ON %s.outbox_meta TO poor@localhost", database);
-	worker_begin(&w, "poor");
-	ck_assert_int_eq(worker_fetch(&w, 1), OUTBOX_ESTORE);
-	ck_assert_int_eq(w.err.kind, OB_ERR_FATAL);
-	ck_assert_msg(strstr(w.err.msg, "grant this user SELECT, INSERT, UPDATE and DELETE"), "%s",
-		      w.err.msg);
-	worker_end(&w);
+	sql(admin, "GRANT SELECT ON %s.* TO poor@localhost", database);
+	struct ob_store *store = fixture_store("poor");
+	ck_assert_int_eq(ob_store_take(store, "main", &(struct ob_uuid){ 0 }, 1, 1000, &arena,
+				       &leases, &count, &fault),
+			 OUTBOX_ESTORE);
+	ck_assert_int_eq(fault.kind, OB_ERR_FATAL);
+	ck_assert_msg(strstr(fault.msg, "grant this user SELECT, INSERT, UPDATE and DELETE"), "%s",
+		      fault.msg);
+	ob_arena_done(&arena);
+	ob_store_free(store);
+	fixture_end();
+}
+OB_TEST_END
+
+OB_TEST(a_log_partitioned_by_number_is_refused)
+{
+	const struct ob_setup setup = { .partition_count = 2, .partitioned = true };
+	struct ob_setup_done done;
+
+	fixture_begin(0);
+	struct ob_store *store = fixture_store("root");
+	ck_assert_int_eq(ob_store_setup(store, &setup, &done, &fault), OUTBOX_EINVAL);
+	ob_store_free(store);
 	fixture_end();
 }
 OB_TEST_END
@@ -218,5 +234,6 @@ MYSQL_SUITE("MySQL refusals", an_address_that_is_wrong_is_named_without_its_pass
 	    a_server_that_breaks_a_promise_is_refused_at_the_start,
 	    tables_that_are_not_as_they_must_be_are_refused_and_mended,
 	    a_foreign_table_under_our_name_is_left_alone, missing_rights_are_named,
-	    setups_that_run_at_once_make_one_schema, a_setup_that_was_interrupted_is_finished,
+	    a_log_partitioned_by_number_is_refused, setups_that_run_at_once_make_one_schema,
+	    a_setup_that_was_interrupted_is_finished,
 	    a_resize_that_was_interrupted_is_noticed_and_finished)

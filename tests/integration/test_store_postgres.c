@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The PostgreSQL store on a real server: what its contract does not cover. */
 #include "pg_fixture.h"
-#include "server.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- hostile settings ------------------------------------------------ */
 
@@ -46,18 +42,55 @@ OB_TEST(hostile_session_defaults_change_nothing)
 	store = store_open();
 	ok(ob_store_check(store, &err));
 	put(store, "k\xC3\xA4se", "k");
-	struct ob_settle settle = hold(store, 1, 60000);
-	ck_assert_str_eq(fetched(store), "k\xC3\xA4se");
+	ck_assert_str_eq(delivered(store), "k\xC3\xA4se");
 	ck_assert_int_gt(batch.messages[0].created_at_us, INT64_C(1600000000) * 1000000);
-	ck_assert_uint_eq(publish(store, settle).applied, 1);
-	ck_assert_int_eq(number(app,
-				"SELECT count(*) FROM outbox WHERE status = 1 AND published_at > "
-				"now() - interval '1 minute'"),
-			 1);
+	ck_assert_str_eq(delivered(store), "");
+	ck_assert_int_eq(
+		number(app,
+		       "SELECT count(*) FROM outbox_messages WHERE state = 'published' AND "
+		       "published_at > pg_catalog.clock_timestamp() - interval '1 minute'"),
+		1);
 	ob_store_free(store);
 	PQfinish(app);
 }
 OB_TEST_END
+
+/* Every operation on a log with two messages that are delivered. */
+static void expect_operations(struct ob_store *store)
+{
+	struct ob_filter filter = { .reader = "default" };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_stats *stats;
+	struct ob_reader *readers;
+	struct ob_retained done;
+	uint64_t changed, refused;
+	int64_t now;
+	size_t count;
+
+	ok(ob_store_list(store, &filter, &batch, &now, &err));
+	ck_assert_uint_eq(batch.count, 2);
+	const struct ob_uuid id = batch.messages[1].id;
+	filter.id = &id;
+	ok(ob_store_list(store, &filter, &batch, &now, &err));
+	ck_assert_uint_eq(batch.count, 1);
+	filter = (struct ob_filter){ .reader = "default", .views = 1U << OB_VIEW_PENDING };
+	ok(ob_store_list(store, &filter, &batch, &now, &err));
+	ck_assert_uint_eq(batch.count, 0);
+	filter.views = 0;
+	ok(ob_store_operate(store, &(struct ob_operate){ OB_VERB_DISCARD, filter }, &changed,
+			    &refused, &err));
+	ck_assert_uint_eq(refused, 2);
+	ok(ob_store_stats(store, NULL, 10, &arena, &stats, &count, &now, &err));
+	ok(ob_store_readers(store, &arena, &readers, &count, &err));
+	ck_assert_int_eq(readers[0].low_pos, 2);
+	ok(ob_store_resize(store, 3, &err));
+	ok(ob_store_reader_seek(store, "default", &(struct ob_place){ OB_START_SEQ, 2 }, &err));
+	ck_assert_str_eq(delivered(store), "b");
+	ok(ob_store_retain(store, &(struct ob_retain){ 0, 0, 1 }, &arena, &done, &err));
+	ck_assert_uint_eq(done.rows, 1);
+	ck_assert(done.more);
+	ob_arena_done(&arena);
+}
 
 OB_TEST(tables_live_in_the_schema_of_the_layout)
 {
@@ -89,43 +122,20 @@ OB_TEST(tables_live_in_the_schema_of_the_layout)
 	ok(ob_store_tx_push(store, &message, 1, NULL, &index, &err));
 	ok(ob_store_tx_end(store, true, &err));
 	exec(app, "SELECT \"Shop\".\"Events$1_push\"('t', NULL, 'b', '\\x01')");
-	struct ob_settle settle = hold(store, 1, 60000);
-	(void)fetched(store);
-	ck_assert_uint_eq(batch.count, 2);
-	ck_assert_uint_eq(publish(store, settle).applied, 2);
+	ck_assert_str_eq(delivered(store), "a b");
+	ck_assert_str_eq(delivered(store), "");
 	ck_assert_int_eq(number(app,
-				"SELECT count(*) FROM \"Shop\".\"Events$1\" WHERE status = 1 AND "
-				"length(id) = 36"),
+				"SELECT count(*) FROM \"Shop\".\"Events$1_messages\" WHERE state = "
+				"'published' AND length(id) = 36"),
 			 2);
+	expect_operations(store);
+	exec(app, "TRUNCATE \"Shop\".\"Events$1\"");
 	ob_store_free(store);
 	PQfinish(app);
 }
 OB_TEST_END
 
 /* ---- order and visibility -------------------------------------------- */
-
-OB_TEST(a_row_that_commits_late_is_not_lost)
-{
-	fixture_new();
-	PGconn *first = app_open(), *second = app_open();
-	struct ob_store *store = store_new(4);
-
-	exec(first,
-	     "BEGIN; INSERT INTO outbox (aggregate_type, event_type, payload) VALUES ('t', "
-	     "'early', '1')");
-	exec(second,
-	     "INSERT INTO outbox (aggregate_type, event_type, payload) VALUES ('t', 'late', "
-	     "'1')");
-	struct ob_settle settle = hold(store, 1, 60000);
-	ck_assert_str_eq(fetched(store), "late");
-	ck_assert_uint_eq(publish(store, settle).applied, 1);
-	exec(first, "COMMIT");
-	ck_assert_str_eq(fetched(store), "early");
-	ob_store_free(store);
-	PQfinish(first);
-	PQfinish(second);
-}
-OB_TEST_END
 
 OB_TEST(producers_that_waited_for_a_lock_keep_their_order)
 {
@@ -142,7 +152,7 @@ OB_TEST(producers_that_waited_for_a_lock_keep_their_order)
 	     "COMMIT");
 	exec(two,
 	     "UPDATE aggregate SET n = 2; SELECT outbox_push('a', '1', 'second', '{}'); COMMIT");
-	ck_assert_str_eq(fetched(store), "first second");
+	ck_assert_str_eq(delivered(store), "first second");
 	exec(three, "ROLLBACK");
 	ob_store_free(store);
 	PQfinish(one);
@@ -153,44 +163,52 @@ OB_TEST_END
 
 /* ---- fencing --------------------------------------------------------- */
 
-/* The new owner's takeover is not committed yet when the old one settles: it waits, and loses. */
+/* The new owner's row is not committed yet when the old one settles: it waits, and loses. */
 OB_TEST(a_zombie_changes_nothing_after_a_takeover)
 {
 	const struct ob_opt_value options[] = { { "lock_timeout", "200ms" }, { NULL, NULL } };
+	const struct ob_decide decide = { .ordering = OB_ORDER_KEY };
+	struct ob_change change;
+	struct worker w;
+	bool promote;
 
 	fixture_new();
 	PGconn *other = app_open();
-	struct ob_store *zombie = store_new(1);
+	struct ob_store *zombie = store_new(1), *hasty = store_open_with(options);
 	put(zombie, "a", "k");
-	struct ob_settle old = hold(zombie, 1, 60000);
-	ck_assert_str_eq(fetched(zombie), "a");
+	worker_begin(&w, hasty, 1, 1);
+	ck_assert_str_eq(worker_read(&w, 9), "a");
+	ck_assert(ob_exception_decide(&decide, &batch.messages[0], OB_OUTCOME_DEAD, 0,
+				      OB_STR("bad"), &change, &promote));
 	exec(other,
-	     "BEGIN; UPDATE outbox_partitions SET lease_owner = gen_random_uuid(), lease_epoch = "
-	     "lease_epoch + 1");
+	     "BEGIN; INSERT INTO outbox_batches (reader, partition_no, batch, epoch, at, pos, "
+	     "seen) "
+	     "SELECT reader, partition_no, batch + 1, epoch + 1, at, pos, seen FROM outbox_batches "
+	     "WHERE partition_no = 0 ORDER BY batch DESC LIMIT 1");
 
 	/* While it is open nothing can be decided: not ours to write. */
-	struct ob_store *hasty = store_open_with(options);
-	struct ob_outcome outcome = { .message = &batch.messages[0], .kind = OB_OUTCOME_DEAD };
-	struct ob_settle settle = old;
-	struct ob_settled settled;
-	settle.outcomes = &outcome;
-	settle.outcome_count = 1;
-	ck_assert_int_eq(ob_store_settle(hasty, &settle, NULL, &settled, &err), OUTBOX_EBUSY);
-	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
-	ck_assert_str_eq(err.native, "55P03");
-	outcome.kind = OB_OUTCOME_PUBLISHED;
-	ck_assert_int_eq(ob_store_settle(hasty, &settle, NULL, &settled, &err), OUTBOX_EBUSY);
-	exec(other, "UPDATE outbox SET locked_by = 'the new owner'; COMMIT");
-
-	bool lost = false;
-	ok(ob_store_settle(hasty, &settle, &lost, &settled, &err));
-	ck_assert(lost);
-	ck_assert_uint_eq(settled.lost, 1);
-	outcome.kind = OB_OUTCOME_DEAD;
-	ok(ob_store_settle(hasty, &settle, &lost, &settled, &err));
-	ck_assert_uint_eq(settled.lost, 1);
-	ck_assert_str_eq(text(other, "SELECT status || ' ' || locked_by FROM outbox"),
-			 "0 the new owner");
+	struct ob_settle_part part = { .partition = 0,
+				       .epoch = w.parts[0].epoch,
+				       .batch = w.parts[0].batch + 1,
+				       .progress = w.parts[0].at };
+	struct ob_settle settle = {
+		.reader = "default", .owner = w.id, .parts = &part, .part_count = 1
+	};
+	for (size_t changes = 0; changes < 2; changes++) {
+		settle.changes = &change;
+		settle.change_count = changes;
+		ck_assert_int_eq(ob_store_settle(hasty, &settle, &err), OUTBOX_EBUSY);
+		ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+		ck_assert_str_eq(err.native, "55P03");
+	}
+	exec(other, "COMMIT");
+	for (size_t changes = 0; changes < 2; changes++) {
+		settle.change_count = changes;
+		ok(ob_store_settle(hasty, &settle, &err));
+		ck_assert_int_eq(part.settled, OB_SETTLE_LOST);
+	}
+	ck_assert_int_eq(number(other, "SELECT count(*) FROM outbox_exceptions"), 0);
+	worker_end(&w);
 	ob_store_free(hasty);
 	ob_store_free(zombie);
 	PQfinish(other);
@@ -204,18 +222,14 @@ OB_TEST(a_killed_connection_is_down_once_and_then_made_again)
 	fixture_new();
 	PGconn *app = app_open();
 	struct ob_store *store = store_new(4);
-	const uint32_t first = 0;
-	const struct ob_fetch fetch = {
-		.target = "default", .partitions = &first, .partition_count = 1, .limit = 1
-	};
 
 	for (int i = 0; i < 3; i++) {
 		exec(app,
 		     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
 		     "application_name = 'outbox' AND datname = current_database()");
-		ck_assert_int_lt(ob_store_fetch(store, &fetch, &batch, &err), 0);
+		ck_assert_int_lt(read_one(store), 0);
 		ck_assert_int_eq(err.kind, OB_ERR_DOWN);
-		ok(ob_store_fetch(store, &fetch, &batch, &err));
+		ok(read_one(store));
 	}
 	/* In a transaction: it is undone, and says so. */
 	const struct outbox_message message = { .aggregate_type = "t",
@@ -233,7 +247,7 @@ OB_TEST(a_killed_connection_is_down_once_and_then_made_again)
 	ck_assert_int_lt(ob_store_tx_end(store, true, &err), 0);
 	ck_assert_int_eq(ob_store_tx_end(store, false, &err), 0);
 	put(store, "b", NULL);
-	ck_assert_str_eq(fetched(store), "b");
+	ck_assert_str_eq(delivered(store), "b");
 	ob_store_free(store);
 	PQfinish(app);
 }
@@ -263,26 +277,24 @@ OB_TEST_END
 OB_TEST(a_crash_of_the_server_is_survived)
 {
 	struct pg_server shared = server;
+	struct worker w;
 
 	ck_assert(pg_server_start(&server, NULL));
 	fixture_new();
 	struct ob_store *store = store_new(4);
 	put(store, "a", "k");
-	struct ob_settle settle = hold(store, 1, 60000);
-	ck_assert_str_eq(fetched(store), "a");
-	struct ob_outcome outcome = { .message = &batch.messages[0] };
-	struct ob_settled settled;
-	settle.outcomes = &outcome;
-	settle.outcome_count = 1;
+	worker_begin(&w, store, 1, 4);
+	ck_assert_str_eq(worker_read(&w, 9), "a");
 
 	ck_assert(pg_server_crash(&server, false));
 	for (int i = 0; i < 2; i++) {
-		ck_assert_int_lt(ob_store_settle(store, &settle, NULL, &settled, &err), 0);
+		ck_assert_int_lt(read_one(store), 0);
 		ck_assert_int_eq(err.kind, OB_ERR_DOWN);
 	}
 	ck_assert(pg_server_again(&server));
-	ok(ob_store_settle(store, &settle, NULL, &settled, &err));
-	ck_assert_uint_eq(settled.applied, 1);
+	ck_assert_uint_eq(worker_settle(&w), 0);
+	ck_assert_str_eq(worker_read(&w, 9), "");
+	worker_end(&w);
 	ob_store_free(store);
 	ob_batch_done(&batch);
 	pg_server_stop(&server);
@@ -312,7 +324,7 @@ OB_TEST(a_commit_wakes_a_waiting_store)
 	ck_assert(!news);
 	/* What arrives while a statement runs is news too. */
 	exec(app, "SELECT outbox_push('t', '1', 'b', '{}')");
-	ck_assert_str_eq(fetched(store), "a b");
+	ck_assert_str_eq(delivered(store), "a b");
 	(void)poll(&fd, 1, 100);
 	ok(ob_store_wake_check(store, &news, &err));
 	ck_assert(news);
@@ -330,7 +342,8 @@ OB_TEST(without_notify_there_is_no_trigger_and_nothing_to_wait_on)
 	PGconn *app = app_open();
 	struct ob_store *store = store_open_with(options);
 	ok(store_setup(store, 4));
-	ck_assert_int_eq(number(app, "SELECT count(*) FROM pg_trigger"), 0);
+	ck_assert_int_eq(number(app, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE '%wake'"),
+			 0);
 	ck_assert_int_eq(ob_store_wake_fd(store), -1);
 	ok(ob_store_wake_check(store, &news, &err));
 	ck_assert(!news);
@@ -341,47 +354,19 @@ OB_TEST_END
 
 /* ---- between us and the server --------------------------------------- */
 
-/* A pooler in transaction mode, ended with this process; false: there is none. */
-static bool start_pooler(int port, pid_t *ret_pid)
-{
-	char path[128], config[512];
-	const char *const argv[] = { "/usr/sbin/pgbouncer", path, NULL };
-
-	if (access(argv[0], X_OK) != 0)
-		return false;
-	(void)snprintf(path, sizeof(path), "%s/pgbouncer.ini", server.dir);
-	(void)snprintf(config, sizeof(config),
-		       "[databases]\n* = host=%s port=%d "
-		       "user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\n"
-		       "listen_port=%d\nauth_type=any\npool_mode=transaction\n"
-		       "default_pool_size=3\nunix_socket_dir=\n",
-		       server.dir, server.port, port);
-
-	FILE *file = fopen(path, "we");
-	ck_assert_ptr_nonnull(file);
-	(void)fputs(config, file);
-	ck_assert_int_eq(fclose(file), 0);
-	*ret_pid = pg_server_run(&server, argv);
-	return *ret_pid > 0;
-}
-
 OB_TEST(a_pooler_in_transaction_mode_changes_nothing_but_the_waking)
 {
 	struct ob_store *direct, *pooled[4];
-	int port = server_free_port();
 	char through[256];
 	pid_t pooler = 0;
 
 	fixture_new();
 	direct = store_new(4);
-	if (!start_pooler(port, &pooler)) {
+	if (!pooler_start(&pooler, through)) {
 		(void)printf("# SKIP no pgbouncer is installed (package pgbouncer)\n");
 		ob_store_free(direct);
 		return;
 	}
-	PGconn *app = app_open();
-	(void)snprintf(through, sizeof(through), "postgresql://postgres@127.0.0.1:%d/%s", port,
-		       text(app, "SELECT current_database()"));
 	const struct ob_opt_value listen[] = { { "listen_url", url } };
 	struct ob_store_conf conf = { .url = through };
 	/* More stores than the pooler has connections: each transaction may get another. */
@@ -395,11 +380,16 @@ OB_TEST(a_pooler_in_transaction_mode_changes_nothing_but_the_waking)
 		ok(ob_store_check(pooled[i], &err));
 	}
 	for (int round = 0; round < 20; round++) {
+		struct worker w;
+
 		put(pooled[round % 4], "a", "k");
-		struct ob_settle settle = hold(pooled[(round + 1) % 4], 1, 60000);
-		ck_assert_str_eq(fetched(pooled[(round + 2) % 4]), "a");
-		ck_assert_uint_eq(publish(pooled[(round + 3) % 4], settle).applied, 1);
-		ok(ob_store_leave(pooled[round % 4], "default", &settle.owner, &err));
+		worker_begin(&w, pooled[(round + 1) % 4], 1, 4);
+		w.store = pooled[(round + 2) % 4];
+		ck_assert_str_eq(worker_read(&w, 9), "a");
+		w.store = pooled[(round + 3) % 4];
+		ck_assert_uint_eq(worker_settle(&w), 0);
+		ok(ob_store_leave(pooled[round % 4], "default", &w.id, &err));
+		worker_end(&w);
 	}
 	/* LISTEN would succeed there and never deliver; by a direct connection it does. */
 	bool news;
@@ -411,12 +401,20 @@ OB_TEST(a_pooler_in_transaction_mode_changes_nothing_but_the_waking)
 	ck_assert_int_eq(poll(&fd, 1, 5000), 1);
 	ok(ob_store_wake_check(pooled[3], &news, &err));
 	ck_assert(news);
+	/* Its session is not ours: a lock in it would say nothing. */
+	const struct ob_worker worker = { .id = uuid(1),
+					  .reader = OB_STR("default"),
+					  .hostname = OB_STR("h") };
+	PGconn *app = app_open();
+	ok(ob_store_beat(pooled[0], &worker, 60000, &err));
+	ck_assert_int_eq(number(app, "SELECT count(session) FROM outbox_workers"), 0);
+	ok(ob_store_beat(direct, &worker, 60000, &err));
+	ck_assert_int_eq(number(app, "SELECT count(session) FROM outbox_workers"), 1);
+	PQfinish(app);
 	for (int i = 0; i < 4; i++)
 		ob_store_free(pooled[i]);
 	ob_store_free(direct);
-	PQfinish(app);
-	ck_assert_int_eq(kill(pooler, SIGTERM), 0);
-	(void)waitpid(pooler, NULL, 0);
+	pooler_stop(pooler);
 }
 OB_TEST_END
 
@@ -438,12 +436,8 @@ OB_TEST(a_read_only_server_is_down_and_not_used)
 	ck_assert_int_eq(fclose(file), 0);
 	ck_assert_int_eq(chmod(signal_file, 0666), 0);
 	ck_assert(pg_server_again(&server));
-	const uint32_t first = 0;
-	const struct ob_fetch fetch = {
-		.target = "default", .partitions = &first, .partition_count = 1, .limit = 1
-	};
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_lt(ob_store_fetch(store, &fetch, &batch, &err), 0);
+		ck_assert_int_lt(read_one(store), 0);
 		ck_assert_int_eq(err.kind, OB_ERR_DOWN);
 	}
 	ck_assert_ptr_nonnull(strstr(err.msg,
@@ -457,8 +451,7 @@ OB_TEST(a_read_only_server_is_down_and_not_used)
 OB_TEST_END
 
 PG_SUITE("store_postgres", hostile_session_defaults_change_nothing,
-	 tables_live_in_the_schema_of_the_layout, a_row_that_commits_late_is_not_lost,
-	 producers_that_waited_for_a_lock_keep_their_order,
+	 tables_live_in_the_schema_of_the_layout, producers_that_waited_for_a_lock_keep_their_order,
 	 a_zombie_changes_nothing_after_a_takeover,
 	 a_killed_connection_is_down_once_and_then_made_again,
 	 a_statement_that_takes_too_long_is_ended_by_the_server, a_crash_of_the_server_is_survived,

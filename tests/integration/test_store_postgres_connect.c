@@ -4,7 +4,7 @@
 #include "certs.h"
 #include "pg_fixture.h"
 #include "run.h"
-#include "store/postgres.h"
+#include "store/postgres/conn.h"
 
 #include <pwd.h>
 #include <sys/stat.h>

@@ -107,8 +107,11 @@ OB_TEST(what_the_promises_rest_on_is_checked_one_by_one)
 		    "the sequence of column 'seq' of table 'outbox' has CACHE 50: numbers would "
 		    "be out of order; run ALTER TABLE outbox ALTER COLUMN seq SET CACHE 1");
 	exec(app, "ALTER TABLE outbox ALTER COLUMN seq SET CACHE 1");
-	exec(app, "DROP INDEX outbox_ready");
-	expect_check(store, "index 'outbox_ready' is missing: run `outbox setup`");
+	exec(app, "DROP INDEX outbox_late");
+	expect_check(store, "index 'outbox_late' is missing: run `outbox setup`");
+	ok(store_setup(store, 4));
+	exec(app, "DROP INDEX outbox_exceptions_due");
+	expect_check(store, "index 'outbox_exceptions_due' is missing: run `outbox setup`");
 	ok(store_setup(store, 4));
 	ok(ob_store_check(store, &err));
 	exec(app, "DROP FUNCTION outbox_push");
@@ -135,7 +138,7 @@ OB_TEST(a_foreign_table_under_our_name_is_left_alone)
 	exec(app, "CREATE TABLE outbox (id int, note text)");
 	ck_assert_int_eq(store_setup(store, 4), OUTBOX_ESCHEMA);
 	ck_assert_str_eq(err.msg,
-			 "table 'outbox' has no column 'seq': it is not ours, or the layout is "
+			 "table 'outbox' has no column 'txid': it is not ours, or the layout is "
 			 "not the one it was made with; correct the layout or choose another "
 			 "table name");
 	ck_assert_int_eq(number(app,
@@ -152,6 +155,44 @@ OB_TEST(a_foreign_table_under_our_name_is_left_alone)
 }
 OB_TEST_END
 
+/* A failure, a retry by an operator, success, retention: "a" and "b" are of one key. */
+static void expect_work(struct ob_store *relay)
+{
+	const struct ob_decide decide = { .ordering = OB_ORDER_KEY };
+	const struct ob_operate retry = { OB_VERB_RETRY, { .reader = "default" } };
+	const struct ob_retain at_once = { 0, 0, 100 };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_change changes[2];
+	uint64_t changed, refused;
+	struct ob_retained done;
+	struct worker w;
+	bool promote;
+
+	worker_begin(&w, relay, 1, 4);
+	ck_assert_str_eq(worker_read(&w, 9), "a b");
+	struct ob_promote queue = { batch.messages[0].partition, OB_STR("k") };
+	ck_assert(ob_exception_decide(&decide, &batch.messages[0], OB_OUTCOME_RETRY, 3600000,
+				      OB_STR("refused"), &changes[0], &promote));
+	ck_assert(ob_exception_decide(&decide, &batch.messages[1], OB_OUTCOME_PARK, 0, OB_STR_NULL,
+				      &changes[1], &promote));
+	ck_assert_uint_eq(worker_settle_with(&w, changes, 2, &queue, 1), 0);
+	ck_assert_str_eq(worker_read(&w, 9), "");
+	ok(ob_store_operate(relay, &retry, &changed, &refused, &err));
+	ck_assert_uint_eq(changed, 1);
+	ck_assert_str_eq(worker_read(&w, 9), "a b");
+	for (int i = 0; i < 2; i++)
+		ck_assert(ob_exception_decide(&decide, &batch.messages[i], OB_OUTCOME_PUBLISHED, 0,
+					      OB_STR_NULL, &changes[i], &promote));
+	/* The operator's row took the number. */
+	ck_assert_uint_eq(worker_settle_with(&w, changes, 2, &queue, 1), 1);
+	ck_assert_uint_eq(worker_settle_with(&w, changes, 2, &queue, 1), 0);
+	ok(ob_store_retain(relay, &at_once, &arena, &done, &err));
+	ck_assert_uint_eq(done.rows, 2);
+	ok(ob_store_leave(relay, "default", &w.id, &err));
+	worker_end(&w);
+	ob_arena_done(&arena);
+}
+
 OB_TEST(missing_rights_are_named_with_the_table)
 {
 	fixture_new();
@@ -161,35 +202,43 @@ OB_TEST(missing_rights_are_named_with_the_table)
 	exec(app, "CREATE ROLE relay LOGIN");
 	ok(ob_store_connect(&(struct ob_store_conf){ .url = url_of("relay") }, &relay, &err));
 	expect_check(relay,
-		     "user 'relay' may not SELECT, UPDATE, DELETE on table 'outbox'; run GRANT "
-		     "SELECT, UPDATE, DELETE ON outbox TO relay");
-	exec(app, "GRANT SELECT, UPDATE, DELETE ON outbox TO relay");
+		     "user 'relay' may not SELECT, DELETE on table 'outbox'; run GRANT SELECT, "
+		     "DELETE ON outbox TO relay");
+	exec(app, "GRANT SELECT, DELETE ON outbox TO relay");
+	exec(app, "GRANT SELECT, INSERT, DELETE ON outbox_readers, outbox_batches TO relay");
 	expect_check(relay,
 		     "user 'relay' may not SELECT, INSERT, UPDATE, DELETE on table "
-		     "'outbox_workers'; run GRANT SELECT, INSERT, UPDATE, DELETE ON "
-		     "outbox_workers TO relay");
+		     "'outbox_exceptions'; run GRANT SELECT, INSERT, UPDATE, DELETE ON "
+		     "outbox_exceptions TO relay");
 	exec(app,
-	     "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_workers, outbox_partitions, "
-	     "outbox_throughput TO relay");
+	     "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_exceptions, outbox_workers, "
+	     "outbox_leases, outbox_throughput TO relay");
 	exec(app, "GRANT SELECT ON outbox_meta TO relay");
 	ok(ob_store_check(relay, &err));
-	/* These are enough for the whole of its work. */
+	/* These are enough for the whole of its work, also without a look at the sequence. */
 	put(owner, "a", "k");
-	struct ob_settle settle = hold(relay, 1, 60000);
-	ck_assert_str_eq(fetched(relay), "a");
-	ck_assert_uint_eq(publish(relay, settle).applied, 1);
-	exec(app, "REVOKE UPDATE ON outbox FROM relay");
 	put(owner, "b", "k");
-	ck_assert_str_eq(fetched(relay), "b");
-	struct ob_outcome outcome = { .message = &batch.messages[0] };
-	struct ob_settled settled;
-	settle.outcomes = &outcome;
-	settle.outcome_count = 1;
-	ck_assert_int_lt(ob_store_settle(relay, &settle, NULL, &settled, &err), 0);
+	expect_work(relay);
+	exec(app, "REVOKE INSERT ON outbox_batches FROM relay");
+	put(owner, "c", "k");
+	struct worker w;
+	exec(app, "GRANT INSERT ON outbox_batches TO relay");
+	worker_begin(&w, relay, 2, 4);
+	exec(app, "REVOKE INSERT ON outbox_batches FROM relay");
+	ck_assert_str_eq(worker_read(&w, 9), "c");
+	struct ob_settle_part part = { .partition = w.parts[0].partition,
+				       .epoch = w.parts[0].epoch,
+				       .batch = w.parts[0].batch + 1,
+				       .progress = w.parts[0].at };
+	struct ob_settle settle = {
+		.reader = "default", .owner = w.id, .parts = &part, .part_count = 1
+	};
+	ck_assert_int_lt(ob_store_settle(relay, &settle, &err), 0);
 	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
 	ck_assert_str_eq(err.msg,
-			 "settling: permission denied for table outbox; grant this user SELECT, "
-			 "INSERT, UPDATE and DELETE on the outbox tables");
+			 "settling: permission denied for table outbox_batches; grant this user "
+			 "SELECT, INSERT, UPDATE and DELETE on the outbox tables");
+	worker_end(&w);
 	exec(app, "DROP OWNED BY relay; DROP ROLE relay");
 	ob_store_free(relay);
 	ob_store_free(owner);
@@ -207,11 +256,7 @@ OB_TEST(a_policy_that_hides_rows_is_an_error_and_not_silence)
 	     "CREATE ROLE hidden LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO hidden;"
 	     "ALTER TABLE outbox ENABLE ROW LEVEL SECURITY");
 	ok(ob_store_connect(&(struct ob_store_conf){ .url = url_of("hidden") }, &relay, &err));
-	const uint32_t first = 0;
-	const struct ob_fetch fetch = {
-		.target = "default", .partitions = &first, .partition_count = 1, .limit = 1
-	};
-	ck_assert_int_lt(ob_store_fetch(relay, &fetch, &batch, &err), 0);
+	ck_assert_int_lt(read_one(relay), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "row-level security"));
 	exec(app, "DROP OWNED BY hidden; DROP ROLE hidden");
 	ob_store_free(relay);
@@ -229,13 +274,14 @@ OB_TEST(the_printed_script_makes_what_setup_makes)
 	fixture_new();
 	PGconn *app = app_open();
 	struct ob_store *store = store_open();
-	ok(ob_store_setup_sql(store->ops, NULL, &(struct ob_setup){ 8 }, &sql, &err));
+	ok(ob_store_setup_sql(store->ops, NULL, &(struct ob_setup){ .partition_count = 8 }, &sql,
+			      &err));
 	PGresult *result = PQexec(app, ob_buf_str(&sql));
 	ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK, "%s", PQerrorMessage(app));
 	PQclear(result);
 	ok(ob_store_check(store, &err));
 	struct ob_setup_done done;
-	ok(ob_store_setup(store, &(struct ob_setup){ 4 }, &done, &err));
+	ok(ob_store_setup(store, &(struct ob_setup){ .partition_count = 4 }, &done, &err));
 	ck_assert_uint_eq(done.from_version, OB_SCHEMA_VERSION);
 	uint32_t count;
 	ok(ob_store_seed(store, "default", &count, &err));
@@ -287,10 +333,12 @@ OB_TEST(any_language_may_write)
 	     "SELECT outbox_push('order', '1', 'called', '{\"b\":2}', '{\"h\":\"x\"}', "
 	     "delay => NULL, priority => 3)");
 	exec(app, "SELECT outbox_push('order', '1', 'late', '1', delay => interval '1 hour')");
-	ck_assert_str_eq(fetched(store), "called plain");
-	ck_assert_uint_eq(batch.messages[0].partition, batch.messages[1].partition);
-	ck_assert(ob_str_eq(batch.messages[1].payload, OB_STR("{\"a\": 1}")));
-	ck_assert(ob_str_eq(batch.messages[0].headers, OB_STR("{\"h\":\"x\"}")));
+	ck_assert_str_eq(delivered(store), "plain called late");
+	/* A priority has a lane of its own. */
+	ck_assert_uint_eq(batch.messages[0].partition + 4, batch.messages[1].partition);
+	ck_assert(ob_str_eq(batch.messages[0].payload, OB_STR("{\"a\": 1}")));
+	ck_assert(ob_str_eq(batch.messages[1].headers, OB_STR("{\"h\":\"x\"}")));
+	ck_assert(batch.messages[2].delayed);
 	ob_store_free(store);
 	PQfinish(app);
 }

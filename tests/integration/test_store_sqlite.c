@@ -111,24 +111,17 @@ static void spoil(const char *path, off_t page)
 OB_TEST(a_corrupt_database_is_fatal)
 {
 	struct ob_store *store = new_store("a.db", NULL);
-	const uint32_t first = 0;
-	const struct ob_fetch wish = { .target = "default",
-				       .partitions = &first,
-				       .partition_count = 1,
-				       .limit = 9,
-				       .max_bytes = 99 };
 	struct ob_batch batch;
 
 	put(store, "1", 50);
-	int64_t page = number(lite(store)->db,
-			      "SELECT rootpage FROM sqlite_schema WHERE name = 'outbox_ready'");
+	int64_t page =
+		number(lite(store)->db, "SELECT rootpage FROM sqlite_schema WHERE name = 'outbox'");
 	ob_store_free(store);
 	spoil(file("a.db"), page - 1);
 	store = open_store("a.db", NULL);
 	ob_batch_init(&batch);
 	for (int again = 0; again < 2; again++)
-		fails(ob_store_fetch(store, &wish, &batch, &err), OUTBOX_ESTORE, OB_ERR_FATAL,
-		      "restore a backup");
+		fails(try_read(store, &batch), OUTBOX_ESTORE, OB_ERR_FATAL, "restore a backup");
 	ck_assert_uint_eq(batch.count, 0);
 	ob_batch_done(&batch);
 	ob_store_free(store);
@@ -280,12 +273,28 @@ OB_TEST(reading_does_not_wait_for_a_writer)
 	sqlite3 *other = sql_open("a.db");
 	struct ob_batch batch;
 
+	const struct ob_reader reader = { .name = OB_STR("default"), .target = OB_STR("default") };
+	const struct ob_place place = { .start = OB_START_BEGINNING };
+	struct ob_read_part part = { .partition = 0 };
+	struct ob_read wish = { .reader = "default",
+				.target = "default",
+				.parts = &part,
+				.part_count = 1,
+				.limit = 9,
+				.max_bytes = 999 };
+	struct ob_read_done done;
+	bool made;
+
+	ok(ob_store_resize(store, 1, &err));
+	ok(ob_store_reader_make(store, &reader, &place, &made, &err));
 	put(store, "1", 3);
 	ob_batch_init(&batch);
-	sql(other, "BEGIN IMMEDIATE; UPDATE outbox SET status = 1");
-	ck_assert_uint_eq(fetch(store, &batch), 3);
+	sql(other, "BEGIN IMMEDIATE; DELETE FROM outbox");
+	ok(ob_store_read(store, &wish, &batch, &done, &err));
+	ck_assert_uint_eq(batch.count, 3);
 	sql(other, "COMMIT");
-	ck_assert_uint_eq(fetch(store, &batch), 0);
+	ok(ob_store_read(store, &wish, &batch, &done, &err));
+	ck_assert_uint_eq(batch.count, 0);
 	(void)sqlite3_close(other);
 	ob_batch_done(&batch);
 	ob_store_free(store);
@@ -429,10 +438,10 @@ OB_TEST(a_full_disk_is_down_leaves_nothing_behind_and_passes)
 	sql(db, "PRAGMA max_page_count = 40");
 	fails(try_put(store, large, 9), OUTBOX_ESTORE, OB_ERR_DOWN, "full");
 	ck_assert_int_ne(sqlite3_get_autocommit(db), 0);
-	ck_assert_uint_eq(fetch(store, &batch), 3);
+	ck_assert_uint_eq(read_all(store, &batch), 3);
 	sql(db, "PRAGMA max_page_count = 1000000");
 	ok(try_put(store, large, 9));
-	ck_assert_uint_eq(fetch(store, &batch), 12);
+	ck_assert_uint_eq(read_all(store, &batch), 12);
 	ob_batch_done(&batch);
 	ob_store_free(store);
 }
@@ -441,41 +450,27 @@ OB_TEST_END
 OB_TEST(a_full_disk_while_settling_changes_nothing)
 {
 	struct ob_store *store = new_store("a.db", NULL);
+	static const char rows[] = "SELECT count(*) FROM outbox_exceptions";
 	struct ob_batch batch;
+	uint32_t settled;
 	char pages[64];
 
 	put(store, "1", 600);
 	ob_batch_init(&batch);
-	ck_assert_uint_eq(fetch(store, &batch), 600);
+	ck_assert_uint_eq(read_all(store, &batch), 600);
 	sqlite3 *db = lite(store)->db;
-	uint32_t count;
-	ok(ob_store_seed(store, "default", &count, &err));
+	int64_t journal = number(db, "SELECT count(*) FROM outbox_batches");
 	(void)snprintf(pages, sizeof(pages), "PRAGMA max_page_count = %d",
 		       (int)number(db, "PRAGMA page_count"));
 	sql(db, pages);
-
-	struct ob_uuid owner = { { 1 } };
-	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
-	struct ob_outcome outcomes[600];
-	struct ob_lease *leases;
-	struct ob_settled settled;
-	size_t taken;
-	ok(ob_store_take(store, "default", &owner, count, 60000, &arena, &leases, &taken, &err));
-	for (uint32_t i = 0; i < 600; i++)
-		outcomes[i] = (struct ob_outcome){ .message = &batch.messages[i] };
-	const struct ob_settle wish = { .target = "default",
-					.owner = owner,
-					.leases = leases,
-					.lease_count = taken,
-					.outcomes = outcomes,
-					.outcome_count = 600 };
-	fails(ob_store_settle(store, &wish, NULL, &settled, &err), OUTBOX_ESTORE, OB_ERR_DOWN,
+	fails(try_settle(store, &batch, OB_OUTCOME_RETRY, &settled), OUTBOX_ESTORE, OB_ERR_DOWN,
 	      "free some disk space");
-	ck_assert_int_eq(number(db, "SELECT count(*) FROM outbox WHERE status = 0"), 600);
+	ck_assert_int_eq(number(db, rows), 0);
+	ck_assert_int_eq(number(db, "SELECT count(*) FROM outbox_batches"), journal);
 	sql(db, "PRAGMA max_page_count = 1000000");
-	ok(ob_store_settle(store, &wish, NULL, &settled, &err));
-	ck_assert_uint_eq(settled.applied, 600);
-	ob_arena_done(&arena);
+	ok(try_settle(store, &batch, OB_OUTCOME_RETRY, &settled));
+	ck_assert_uint_eq(settled, 16 * OB_LANES);
+	ck_assert_int_eq(number(db, rows), 600);
 	ob_batch_done(&batch);
 	ob_store_free(store);
 }
@@ -495,7 +490,7 @@ OB_TEST(a_database_that_was_replaced_is_opened_again)
 	sql(lite(store)->db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	ck_assert_int_eq(rename(file("b.db"), file("a.db")), 0);
 	ck_assert(has_news(store));
-	ck_assert_uint_eq(fetch(store, &batch), 5);
+	ck_assert_uint_eq(read_all(store, &batch), 5);
 	put(store, "2", 1);
 	ck_assert_int_eq(number_on("a.db", "SELECT count(*) FROM outbox"), 6);
 
@@ -522,10 +517,10 @@ OB_TEST(a_database_in_utf_16_is_read_as_utf_8)
 	struct ob_store *store = new_store("a.db", NULL);
 	ob_batch_init(&batch);
 	ok(try_put(store, message, 1));
-	ck_assert_uint_eq(fetch(store, &batch), 1);
+	ck_assert_uint_eq(read_all(store, &batch), 1);
 	ck_assert(ob_str_eq(batch.messages[0].payload, ob_str(message.payload)));
 	ck_assert(ob_str_eq(batch.messages[0].key, OB_STR("bestellung:gr\xC3\xBC\xC3\x9F")));
-	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 1);
+	ck_assert_uint_eq(settle(store, &batch, OB_OUTCOME_PUBLISHED), 16 * OB_LANES);
 	ob_batch_done(&batch);
 	ob_store_free(store);
 }

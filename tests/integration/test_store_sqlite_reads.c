@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The SQLite store: what a fetch reads, and who gets a row that many want. */
-#include "claimers.h"
+/* The SQLite store: what a read and a settle cost, and that it depends on nothing but what they
+ * return. */
+#include "store/sqlite/stmt.h"
 #include "store_sqlite_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { PARTITIONS = 16, LIMIT = 60 * PARTITIONS, FEW = 20 * LIMIT };
+enum { HASHES = 16, NUMBERS = HASHES * OB_LANES, LIMIT = 1000, FEW = 20 * LIMIT };
 
 /* OUTBOX_TEST_ROWS=1000000 for the size at which it matters. */
 static int rows_wanted(void)
@@ -18,7 +20,7 @@ static int rows_wanted(void)
 }
 
 /* Rows of which a key each has ten. */
-static void load(const char *name, int rows, int status)
+static void load(const char *name, int rows, const char *target)
 {
 	char text[640];
 
@@ -26,21 +28,75 @@ static void load(const char *name, int rows, int status)
 		text, sizeof(text),
 		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
 		"INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload, "
-		"status, published_at) SELECT randomblob(16), 'order', i / 10, 'e', "
-		"'{\"n\": 1}', %d, CASE WHEN %d = 1 THEN 1 END FROM n",
-		rows, status, status);
+		"target) "
+		"SELECT randomblob(16), 'order', i / 10, 'e', printf('{\"n\": \"%%300d\"}', i), "
+		"'%s' FROM n",
+		rows, target);
 	sql_on(name, text);
 }
 
-/* ---- what a fetch reads ---------------------------------------------- */
+/* ---- a worker that goes on from where it was -------------------------- */
 
-/* Steps of SQLite's machine that look for rows, and pages that were looked at in all. */
+static const struct ob_uuid owner = { { 1 } };
+static struct ob_owned owned[NUMBERS];
+static struct ob_read_part parts[NUMBERS];
+
+static void take_over(struct ob_store *store)
+{
+	const struct ob_reader reader = { .name = OB_STR("r"), .target = OB_STR("default") };
+	const struct ob_place place = { .start = OB_START_BEGINNING };
+	bool made;
+
+	ok(ob_store_reader_make(store, &reader, &place, &made, &err));
+	for (uint32_t p = 0; p < NUMBERS; p++)
+		owned[p] = (struct ob_owned){ .partition = p, .epoch = 1 };
+	ok(ob_store_take_over(store, "r", &owner, owned, NUMBERS, &err));
+	for (uint32_t p = 0; p < NUMBERS; p++)
+		parts[p] = (struct ob_read_part){ .partition = p, .from = owned[p].progress };
+}
+
+static struct ob_read_done read_next(struct ob_store *store, struct ob_batch *batch)
+{
+	struct ob_read wish = {
+		.reader = "r",
+		.target = "default",
+		.parts = parts,
+		.part_count = NUMBERS,
+		.limit = LIMIT,
+		.max_bytes = 1 << 24,
+		.exception_limit = LIMIT,
+	};
+	struct ob_read_done done;
+
+	ok(ob_store_read(store, &wish, batch, &done, &err));
+	return done;
+}
+
+static void settle_read(struct ob_store *store)
+{
+	struct ob_settle_part settled[NUMBERS];
+	struct ob_settle wish = {
+		.reader = "r", .owner = owner, .parts = settled, .part_count = NUMBERS
+	};
+
+	for (uint32_t p = 0; p < NUMBERS; p++)
+		settled[p] = (struct ob_settle_part){ .partition = p,
+						      .epoch = 1,
+						      .batch = ++owned[p].batch,
+						      .progress = parts[p].after };
+	ok(ob_store_settle(store, &wish, &err));
+	for (uint32_t p = 0; p < NUMBERS; p++) {
+		ck_assert_int_eq(settled[p].settled, OB_SETTLED);
+		parts[p].from = parts[p].after;
+	}
+}
+
+/* ---- what a read costs ------------------------------------------------ */
+
+/* Steps of SQLite's machine in the walk, and pages that were looked at in all. */
 struct cost {
 	int steps, pages;
 };
-
-static int64_t in_flight[8 * LIMIT];
-static size_t in_flight_count;
 
 static int pages_read(struct ob_store *store)
 {
@@ -51,28 +107,17 @@ static int pages_read(struct ob_store *store)
 	return hits + misses;
 }
 
-static struct cost fetch_cost(struct ob_store *store, struct ob_batch *batch)
+static struct cost read_cost(struct ob_store *store, struct ob_batch *batch)
 {
-	uint32_t partitions[PARTITIONS];
-	const struct ob_fetch wish = {
-		.target = "default",
-		.partitions = partitions,
-		.partition_count = PARTITIONS,
-		.exclude = in_flight,
-		.exclude_count = in_flight_count,
-		.limit = LIMIT,
-		.max_bytes = 1 << 24,
-	};
 	sqlite3_stmt *stmt;
 
-	for (uint32_t i = 0; i < PARTITIONS; i++)
-		partitions[i] = i;
-	ok(ob_store_fetch(store, &wish, batch, &err)); /* the second time all is prepared */
-	ok(lite_prepare(lite(store), LITE_candidates, &stmt, &err));
+	(void)read_next(store, batch); /* the second time all is prepared */
+	ok(lite_bind(lite(store), LITE_walk, LITE_NONE, &err));
+	stmt = lite(store)->stmt[LITE_walk];
 	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
 	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
 	int pages = pages_read(store);
-	ok(ob_store_fetch(store, &wish, batch, &err));
+	ck_assert(read_next(store, batch).more);
 	ck_assert_uint_eq(batch->count, LIMIT);
 	ck_assert_int_eq(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1), 0);
 	return (struct cost){
@@ -81,165 +126,176 @@ static struct cost fetch_cost(struct ob_store *store, struct ob_batch *batch)
 	};
 }
 
-/* Of a table that holds nothing but rows to be sent: it cannot be less. */
+/* Of a log that holds nothing but rows to be sent: it cannot be less. */
 static struct cost least_cost(struct ob_batch *batch)
 {
 	struct ob_store *store = new_store("few.db", NULL);
 
-	load("few.db", FEW, 0);
-	struct cost cost = fetch_cost(store, batch);
+	load("few.db", FEW, "default");
+	take_over(store);
+	struct cost cost = read_cost(store, batch);
 	ob_store_free(store);
 	return cost;
 }
 
-/* A store on many rows that are published and a tenth as many that wait. */
-static struct ob_store *begin(void)
+/* A store on many rows that were delivered, and some that wait. */
+static struct ob_store *begin(struct ob_batch *batch)
 {
 	struct ob_store *store = new_store("a.db", NULL);
 
-	load("a.db", rows_wanted(), 1);
-	load("a.db", rows_wanted() / 10 + FEW, 0);
+	load("a.db", rows_wanted(), "default");
+	take_over(store);
+	while (read_next(store, batch).more)
+		settle_read(store);
+	settle_read(store);
+	load("a.db", FEW, "default");
 	return store;
 }
 
-OB_TEST(the_plan_of_a_fetch_is_the_ready_index)
+OB_TEST(a_read_costs_what_it_returns)
 {
-	struct ob_store *store = begin();
-	struct ob_buf explain = OB_BUF_INIT(1 << 16);
-	struct ob_batch batch;
-	sqlite3_stmt *plan;
-	int ready = 0, other = 0;
-
-	ob_batch_init(&batch);
-	sql_on("a.db", "ANALYZE"); /* where it knows how many there are, it must not choose worse */
-	ob_store_free(store);
-	store = open_store("a.db", NULL);
-	(void)fetch_cost(store, &batch);
-	ob_buf_addf(&explain, "EXPLAIN QUERY PLAN %s",
-		    sqlite3_sql(lite(store)->stmt[LITE_candidates]));
-	ck_assert_int_eq(sqlite3_prepare_v2(lite(store)->db, ob_buf_str(&explain), -1, &plan, NULL),
-			 SQLITE_OK);
-	while (sqlite3_step(plan) == SQLITE_ROW) {
-		const char *detail = (const char *)sqlite3_column_text(plan, 3);
-
-		ck_assert_msg(strncmp(detail, "SCAN", 4) != 0, "%s", detail);
-		if (strncmp(detail, "SEARCH m ", 9) != 0)
-			continue;
-		bool is_ready = strstr(detail, "INDEX outbox_ready (target=? AND partition_no=?");
-		ready += is_ready;
-		other += !is_ready;
-		/* Rows in trouble have an index of their own. */
-		ck_assert_msg(is_ready || strstr(detail, "INDEX outbox_exceptions ("), "%s",
-			      detail);
-	}
-	ck_assert_int_eq(ready, 1);
-	ck_assert_int_eq(other, 1);
-	(void)sqlite3_finalize(plan);
-	ob_buf_done(&explain);
-	ob_batch_done(&batch);
-	ob_store_free(store);
-}
-OB_TEST_END
-
-OB_TEST(a_fetch_reads_no_more_than_it_returns)
-{
-	struct ob_store *store = begin();
 	struct ob_batch batch;
 
 	ob_batch_init(&batch);
-	struct cost cost = fetch_cost(store, &batch), least = least_cost(&batch);
+	struct ob_store *store = begin(&batch);
+	struct cost cost = read_cost(store, &batch), least = least_cost(&batch);
 	(void)printf(
-		"# %d published, %d pending: %d steps and %d pages for %d messages; "
-		"with nothing published %d and %d\n",
-		rows_wanted(), rows_wanted() / 10 + FEW, cost.steps, cost.pages, LIMIT, least.steps,
-		least.pages);
-	ck_assert_int_eq(cost.steps, least.steps);
-	/* A larger tree is deeper by a page or two. */
-	ck_assert_int_le(cost.pages, least.pages + 2 * LIMIT + 2 * PARTITIONS);
+		"# %d delivered: %d steps and %d pages for %d messages; with nothing delivered %d "
+		"and "
+		"%d\n",
+		rows_wanted(), cost.steps, cost.pages, LIMIT, least.steps, least.pages);
+	ck_assert_int_le(cost.steps, least.steps + 10);
+	ck_assert_int_le(cost.pages, least.pages + 10);
 	ob_batch_done(&batch);
 	ob_store_free(store);
 }
 OB_TEST_END
 
-/* Deleted, published or given up, even while a reader from before sees them waiting. */
-OB_TEST(what_was_just_finished_costs_nothing)
+/* Dead messages stay for months. They must not make every row ask for an exception of its own. */
+OB_TEST(dead_messages_cost_a_read_nothing)
 {
-	struct ob_store *store = begin();
-	struct ob_batch batch;
-	int finished = 0;
-
-	ob_batch_init(&batch);
-	struct cost before = fetch_cost(store, &batch);
-	sqlite3 *reader = sql_open("a.db");
-	sql(reader, "BEGIN; SELECT count(*) FROM outbox WHERE status = 0");
-	/* Half of them: then every partition still has its share. */
-	for (; finished < rows_wanted() / 20; finished += LIMIT) {
-		enum ob_outcome_kind kind =
-			finished / LIMIT % 3 == 1 ? OB_OUTCOME_DEAD : OB_OUTCOME_PUBLISHED;
-
-		settle_deletes = finished / LIMIT % 3 == 0;
-		ck_assert_uint_eq(settle(store, &batch, kind), LIMIT);
-		(void)fetch_cost(store, &batch);
-	}
-	struct cost after = fetch_cost(store, &batch);
-	(void)printf("# %d finished: %d steps and %d pages; before %d and %d\n", finished,
-		     after.steps, after.pages, before.steps, before.pages);
-	/* The dead stand in the index of rows in trouble: each partition looks there and finds
-	 * none that it wants. */
-	ck_assert_int_le(after.steps, before.steps + 20 * PARTITIONS);
-	ck_assert_int_le(after.pages, before.pages + LIMIT);
-	(void)sqlite3_close(reader);
-	ob_batch_done(&batch);
-	ob_store_free(store);
-}
-OB_TEST_END
-
-static int by_number(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* As a worker that fetches ahead: what is in flight stands before what is wanted. */
-OB_TEST(what_is_in_flight_is_read_once)
-{
-	struct ob_store *store = begin();
 	struct ob_batch batch;
 
 	ob_batch_init(&batch);
-	struct cost none = fetch_cost(store, &batch);
-	for (int round = 2; round <= 8; round++) {
-		for (uint32_t i = 0; i < batch.count; i++)
-			in_flight[in_flight_count++] = batch.messages[i].seq;
-		qsort(in_flight, in_flight_count, sizeof(*in_flight), by_number);
-		ck_assert_int_le(fetch_cost(store, &batch).steps, round * none.steps);
-	}
+	struct ob_store *store = begin(&batch);
+	struct cost before = read_cost(store, &batch);
+	sql_on("a.db",
+	       "INSERT INTO outbox_exceptions (reader, partition_no, seq, state, since) "
+	       "SELECT 'r', partition_no, seq, 3, 1 FROM outbox WHERE seq % 10 = 0 AND seq <= "
+	       "20000");
+	struct cost after = read_cost(store, &batch);
+	(void)printf("# %d pages with 2000 dead, %d without\n", after.pages, before.pages);
+	/* A few for each partition. */
+	ck_assert_int_le(after.pages, before.pages + 20 * NUMBERS);
 	ob_batch_done(&batch);
 	ob_store_free(store);
 }
 OB_TEST_END
 
-/* ---- claims ---------------------------------------------------------- */
-
-OB_TEST(eight_workers_claim_twenty_thousand_rows_once_each)
+/* Rows of other targets are walked over: in parts, so that no read takes long. */
+OB_TEST(other_targets_are_walked_over_in_parts)
 {
-	/* The test's own time limit is the deadline, and not how long one may wait. */
-	const struct ob_opt_value options[] = { { "busy_timeout", "10m" } };
-	struct ob_store_conf conf = { .options = options, .option_count = 1 };
-	struct ob_store *stores[CLAIMERS];
-	char url[160];
+	struct ob_store *store = new_store("a.db", NULL);
+	struct ob_batch batch;
+	int reads = 1;
 
-	ob_store_free(new_store("a.db", NULL));
-	(void)snprintf(url, sizeof(url), "sqlite:%s", file("a.db"));
-	conf.url = url;
-	for (int i = 0; i < CLAIMERS; i++)
-		ok(ob_store_connect(&conf, &stores[i], &err));
-	load("a.db", CLAIM_ROWS, 0);
-	claimers_run(stores);
+	ob_batch_init(&batch);
+	load("a.db", 1000, "other");
+	sql_on("a.db", "UPDATE sqlite_sequence SET seq = 1000000 WHERE name = 'outbox'");
+	load("a.db", 3, "default");
+	take_over(store);
+	while (read_next(store, &batch).more) {
+		ck_assert_int_lt(reads++, 10);
+		settle_read(store);
+	}
+	ck_assert_uint_eq(batch.count, 3);
+	ck_assert_int_eq(batch.messages[2].seq, 1000003);
+	ck_assert_int_gt(reads, 1);
+	ob_batch_done(&batch);
+	ob_store_free(store);
 }
 OB_TEST_END
 
-LITE_SUITE("store_sqlite_reads", the_plan_of_a_fetch_is_the_ready_index,
-	   a_fetch_reads_no_more_than_it_returns, what_was_just_finished_costs_nothing,
-	   what_is_in_flight_is_read_once, eight_workers_claim_twenty_thousand_rows_once_each)
+/* ---- what retention costs --------------------------------------------- */
+
+/* What stays (a dead message, a target that nobody reads) is walked over once a pass, and every
+ * call is short. */
+OB_TEST(retention_goes_on_after_what_stays)
+{
+	const struct ob_retain wish = { .published_ms = 0, .dead_ms = OB_NEVER_MS, .limit = 100 };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_store *store = new_store("a.db", NULL);
+	struct ob_retained done = { .more = true };
+	uint64_t removed = 0;
+	struct ob_batch batch;
+	int calls = 0;
+
+	ob_batch_init(&batch);
+	load("a.db", 1000, "default");
+	load("a.db", 500, "nobody");
+	load("a.db", 500, "default");
+	take_over(store);
+	while (read_next(store, &batch).more)
+		settle_read(store);
+	settle_read(store);
+	sql_on("a.db",
+	       "INSERT INTO outbox_exceptions (reader, partition_no, seq, state, since) "
+	       "SELECT 'r', partition_no, seq, 3, 1 FROM outbox WHERE seq <= 300");
+	for (; done.more; calls++) {
+		ok(ob_store_retain(store, &wish, &arena, &done, &err));
+		ck_assert_uint_le(done.rows, 100);
+		removed += done.rows;
+	}
+	ck_assert_uint_eq(removed, 1200);
+	ck_assert_int_eq(calls, 20);
+	ck_assert_int_eq(number_on("a.db", "SELECT count(*) FROM outbox WHERE target = 'nobody'"),
+			 500);
+	/* The next pass begins anew. */
+	sql_on("a.db", "DELETE FROM outbox_exceptions");
+	ok(ob_store_retain(store, &wish, &arena, &done, &err));
+	ck_assert_uint_eq(done.rows, 100);
+	ob_batch_done(&batch);
+	ob_arena_done(&arena);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+static int64_t cpu_us(void)
+{
+	struct timespec used;
+
+	ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+	return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
+/* For people: microseconds of processor time per message. */
+OB_TEST(reading_and_settling_a_backlog)
+{
+	struct ob_store *store = new_store("a.db", NULL);
+	int64_t reading = 0, settling = 0, rows = 0;
+	struct ob_batch batch;
+	bool more = true;
+
+	ob_batch_init(&batch);
+	load("a.db", rows_wanted(), "default");
+	take_over(store);
+	while (more) {
+		int64_t start = cpu_us();
+		more = read_next(store, &batch).more;
+		int64_t middle = cpu_us();
+		settle_read(store);
+		reading += middle - start;
+		settling += cpu_us() - middle;
+		rows += batch.count;
+	}
+	(void)printf("# %lld messages: read %.2f us, settle %.2f us each\n", (long long)rows,
+		     (double)reading / (double)rows, (double)settling / (double)rows);
+	ck_assert_int_eq(rows, rows_wanted());
+	ob_batch_done(&batch);
+	ob_store_free(store);
+}
+OB_TEST_END
+
+LITE_SUITE("store_sqlite_reads", a_read_costs_what_it_returns, dead_messages_cost_a_read_nothing,
+	   other_targets_are_walked_over_in_parts, retention_goes_on_after_what_stays,
+	   reading_and_settling_a_backlog)

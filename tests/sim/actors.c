@@ -25,8 +25,7 @@ static void run_job(struct sim_actor *actor)
 	sim->current = actor;
 	arm(sim, actor, actor->settler_store);
 	job->err = (struct ob_err)OB_ERR_INIT;
-	job->r = ob_store_settle(actor->settler_store, &job->settle, job->lost, &job->settled,
-				 &job->err);
+	job->r = ob_store_settle(actor->settler_store, &job->settle, &job->err);
 	disarm(sim, actor, actor->settler_store);
 	sim_check_stored(sim);
 	actor->reply_lost = reply_lost;
@@ -77,7 +76,7 @@ static void must(int r, const struct ob_err *err)
 	abort();
 }
 
-static struct ob_store *connect(struct sim *sim)
+static struct ob_store *connect(struct sim *sim, struct ob_store **ret_inner)
 {
 	const struct ob_store_fault_plan none = { 0 };
 	struct ob_store *inner = NULL, *store = NULL;
@@ -85,6 +84,8 @@ static struct ob_store *connect(struct sim *sim)
 
 	must(ob_store_memory_open(sim->db, &inner, &err), &err);
 	must(ob_store_fault_new(inner, &none, &store, &err), &err);
+	if (ret_inner)
+		*ret_inner = inner;
 	return store;
 }
 
@@ -115,22 +116,20 @@ static void make_engine(struct sim *sim, struct sim_actor *actor, const struct o
 {
 	const struct ob_config_relay *relay = &sim->plan.relay;
 	struct ob_err err = OB_ERR_INIT;
-	bool leasing = sim->plan.leasing;
 
 	ob_metrics_init(&actor->metrics, id);
 	must(ob_lease_view_init(&actor->view, &err), &err);
 	ob_leaser_init(&actor->leaser, &(struct ob_leaser_conf){
-					       .target = relay->name,
+					       .reader = relay->name,
 					       .owner = *id,
 					       .hostname = actor->host,
 					       .pid = (int32_t)actor->number,
 					       .lease_ttl_ms = relay->leasing.lease_ttl_ms,
 					       .lease_renew_ms = relay->leasing.lease_renew_ms,
 					       .heartbeat_ttl_ms = relay->leasing.heartbeat_ttl_ms,
-					       .leasing = leasing,
 					       .store = actor->leaser_store,
 					       .clock = &sim->clock.clock,
-					       .view = leasing ? &actor->view : NULL,
+					       .view = &actor->view,
 					       .metrics = &actor->metrics,
 				       });
 	must(ob_worker_new(
@@ -141,7 +140,7 @@ static void make_engine(struct sim *sim, struct sim_actor *actor, const struct o
 			     .sink = actor->sink,
 			     .settler = &actor->settler,
 			     .clock = &sim->clock.clock,
-			     .view = leasing ? &actor->view : NULL,
+			     .view = &actor->view,
 			     .metrics = &actor->metrics,
 			     .seed = ob_rng_next(&sim->rng),
 		     },
@@ -169,9 +168,9 @@ void sim_actor_start(struct sim *sim, uint32_t slot)
 	(void)snprintf(actor->host, sizeof(actor->host), "host%u", slot / sim->plan.workers % 2);
 	for (size_t i = 0; i < sizeof(id.b); i++)
 		id.b[i] = (uint8_t)ob_rng_next(&sim->rng);
-	actor->worker_store = connect(sim);
-	actor->leaser_store = connect(sim);
-	actor->settler_store = connect(sim);
+	actor->worker_store = connect(sim, NULL);
+	actor->leaser_store = connect(sim, &actor->leaser_inner);
+	actor->settler_store = connect(sim, NULL);
 	actor->settler = (struct ob_settler){ start_job, job_ended };
 	make_sink(sim, actor);
 	make_engine(sim, actor, &id);
@@ -186,7 +185,6 @@ static void add_counts(struct sim *sim, struct sim_actor *actor)
 
 	ob_metrics_read(&actor->metrics, &data);
 	sim->counts.fenced += data.lost;
-	sim->counts.vanished += data.vanished;
 	sim->counts.breaker_opened += data.breaker_opened;
 	sim->counts.alarms += data.alarms;
 }
@@ -212,8 +210,10 @@ void sim_actor_end(struct sim *sim, struct sim_actor *actor, int64_t back_in_ms)
 static bool has_in_flight(const struct sim *sim, const struct sim_actor *actor)
 {
 	for (uint32_t i = 1; i <= sim->message_count; i++) {
-		for (const struct sim_delivery *d = sim->messages[i].deliveries; d; d = d->next) {
-			if (d->actor == actor && !d->settled)
+		const struct sim_message *m = &sim->messages[i];
+
+		for (const struct sim_delivery *d = m->deliveries; d; d = d->next) {
+			if (d->actor == actor && !sim_is_over(m))
 				return true;
 		}
 	}
@@ -246,6 +246,20 @@ void sim_actor_stop(struct sim *sim, struct sim_actor *actor, enum ob_stop how)
 	ob_worker_stop(actor->worker, how);
 }
 
+void sim_was_late(struct sim *sim, struct sim_actor *actor, int64_t us)
+{
+	if (us < sim->plan.relay.leasing.lease_ttl_ms * 100)
+		return;
+	for (uint32_t i = 0; i < sim->slot_count; i++) {
+		struct sim_actor *one = sim->slots[i];
+
+		if (!one || (actor && one != actor))
+			continue;
+		one->lost_lease = one->late = true;
+		sim_excuse(sim, one, -1);
+	}
+}
+
 void sim_actor_pause(struct sim *sim, struct sim_actor *actor, int64_t ms, bool worker, bool leaser)
 {
 	int64_t until = sim_now(sim) + ms * 1000;
@@ -255,6 +269,7 @@ void sim_actor_pause(struct sim *sim, struct sim_actor *actor, int64_t ms, bool 
 	if (leaser)
 		actor->leaser_paused_us = until;
 	sim->counts.pauses += ms > sim->plan.relay.leasing.lease_ttl_ms;
+	sim_was_late(sim, actor, ms * 1000);
 	sim_note(sim, SIM_EV_PAUSE, NULL, actor, ms, worker, leaser);
 }
 
@@ -283,7 +298,7 @@ bool sim_worker_due(const struct sim *sim, const struct sim_actor *actor)
 	if (actor->leaving || now < actor->worker_paused_us)
 		return false;
 	return actor->worker_wake_us <= now ||
-	       (sim->plan.leasing && atomic_load(&actor->view.version) != actor->view_version);
+	       atomic_load(&actor->view.version) != actor->view_version;
 }
 
 bool sim_leaser_due(const struct sim *sim, const struct sim_actor *actor)
@@ -292,14 +307,15 @@ bool sim_leaser_due(const struct sim *sim, const struct sim_actor *actor)
 
 	if (now < actor->leaser_paused_us)
 		return false;
-	return actor->leaser_wake_us <= now ||
-	       (sim->plan.leasing && atomic_load(&actor->view.answers) != actor->answers);
+	return actor->leaser_wake_us <= now || atomic_load(&actor->view.answers) != actor->answers;
 }
 
 /* The next call of the store may fail. */
 static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store *store)
 {
-	bool away = sim_now(sim) < actor->store_away_us;
+	/* A leaser whose connection is gone learns it by its next call. */
+	bool away =
+		sim_now(sim) < actor->store_away_us || (actor->cut && store == actor->leaser_store);
 
 	if (!away && !sim_chance(sim, sim->healed ? 0 : sim->plan.store_errors))
 		return;
@@ -307,7 +323,7 @@ static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store 
 	struct ob_store_fault_plan plan = {
 		.nth = 1,
 		.mode = !away && sim_chance(sim, 500) ? OB_FAULT_AFTER : OB_FAULT_BEFORE,
-		.only = ~(UINT32_C(1) << OB_STORE_FAULT_wake_check),
+		.only = ~(UINT64_C(1) << OB_STORE_FAULT_wake_check),
 	};
 
 	ob_store_fault_arm(store, &plan);
@@ -350,6 +366,20 @@ static void check_losses(struct sim *sim, struct sim_actor *actor)
 	sim_excuse(sim, actor, -1);
 }
 
+/* It gave partitions up: a settle was refused, or it was too late to be sure that they are its. */
+static void check_given_up(struct sim *sim, struct sim_actor *actor)
+{
+	for (size_t i = 0; i < actor->view.count; i++) {
+		if (!actor->view.leases[i].lost)
+			continue;
+		actor->lost_lease = true;
+		sim_excuse(sim, actor, actor->view.leases[i].partition);
+		if (sim->plan.calm)
+			sim_break(sim, NULL, "lease", "w%u gives partition %u up without any fault",
+				  actor->number, actor->view.leases[i].partition);
+	}
+}
+
 void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 {
 	struct ob_step step;
@@ -359,18 +389,22 @@ void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 		sim_actor_stop(sim, actor, OB_STOP_NOW);
 	sim->current = actor;
 	arm(sim, actor, actor->worker_store);
-	if (sim->plan.leasing)
-		actor->view_version = atomic_load(&actor->view.version);
+	actor->view_version = atomic_load(&actor->view.version);
 	ob_worker_step(actor->worker, &step);
 	disarm(sim, actor, actor->worker_store);
 	sim_check_stored(sim);
+	check_given_up(sim, actor);
 	check_reset(sim, actor);
 	check_losses(sim, actor);
 	sim->current = NULL;
 	actor->worker_wake_us = step.worked ? sim_now(sim) : step.wake_us;
 	if (actor->job && actor->worker_wake_us > actor->job_due_us)
 		actor->worker_wake_us = actor->job_due_us;
-	if (step.state == OB_WORKER_FAILED) {
+	if (step.state == OB_WORKER_FAILED && sim->foreign) {
+		sim->counts.refusals++;
+		sim_actor_end(sim, actor, sim_between(&sim->rng, 100, 2000));
+		sim_adopt(sim);
+	} else if (step.state == OB_WORKER_FAILED) {
 		sim_break(sim, NULL, "state", "w%u failed: %s", actor->number,
 			  ob_worker_error(actor->worker)->msg);
 	} else if (step.state == OB_WORKER_STOPPED) {
@@ -396,8 +430,7 @@ void sim_step_leaser(struct sim *sim, struct sim_actor *actor)
 
 	sim->current = actor;
 	arm(sim, actor, actor->leaser_store);
-	if (sim->plan.leasing)
-		actor->answers = atomic_load(&actor->view.answers);
+	actor->answers = atomic_load(&actor->view.answers);
 	if (actor->leaving) {
 		leave(sim, actor);
 		left = !actor->stopping;
@@ -406,11 +439,13 @@ void sim_step_leaser(struct sim *sim, struct sim_actor *actor)
 		bool worked = ob_leaser_step(&actor->leaser, &wake);
 
 		actor->leaser_wake_us = worked ? sim_now(sim) : wake;
+		actor->late = actor->late && worked;
 		if (actor->leaser.failed)
 			sim_break(sim, NULL, "state", "the leaser of w%u failed: %s", actor->number,
 				  actor->leaser.err.msg);
 	}
 	disarm(sim, actor, actor->leaser_store);
+	actor->cut = false;
 	sim_check_leases(sim);
 	sim->current = NULL;
 	if (left) {

@@ -2,6 +2,8 @@
 /* What goes wrong, and when it is over. */
 #include "sim.h"
 
+#include <stdlib.h>
+
 /* ---- the sink's verdicts ---------------------------------------------- */
 
 static struct ob_memsink_verdict draw_verdict(struct sim *sim, struct sim_message *m)
@@ -108,15 +110,106 @@ static void begin_resize(struct sim *sim)
 	}
 }
 
-static void clean(struct sim *sim)
+static void retain(struct sim *sim)
 {
-	struct ob_cleanup cleanup = { .published_ms = sim_between(&sim->rng, 0, 500),
-				      .dead_ms = OB_NEVER_MS,
-				      .limit = 50 };
+	const struct ob_retain settings = {
+		.published_ms = sim_between(&sim->rng, 0, 500),
+		.dead_ms = sim_chance(sim, 500) ? OB_NEVER_MS : sim_between(&sim->rng, 0, 3000),
+		.limit = 50,
+	};
 	struct ob_err err = OB_ERR_INIT;
-	uint64_t published, dead;
+	struct ob_retained done;
 
-	(void)ob_store_cleanup(sim->observer, &cleanup, &published, &dead, &err);
+	ob_arena_reset(&sim->arena, SIZE_MAX);
+	if (ob_store_retain(sim->observer, &settings, &sim->arena, &done, &err) < 0)
+		abort();
+}
+
+/* The connection that holds the worker's session lock is lost: the others see it at once. */
+static void cut(struct sim *sim, struct sim_actor *actor)
+{
+	ob_memdb_cut(actor->leaser_inner);
+	actor->cut = true;
+	sim->counts.cuts++;
+	/* It may take its time to notice. */
+	if (sim_chance(sim, 500))
+		sim_actor_pause(sim, actor, a_while_ms(sim), false, true);
+}
+
+/* An operator frees leases, whoever holds them. */
+static void free_leases(struct sim *sim)
+{
+	uint32_t partition = (uint32_t)ob_rng_below(&sim->rng, sim->partition_count);
+	struct ob_err err = OB_ERR_INIT;
+
+	if (ob_store_free_leases(sim->observer, sim->plan.relay.name, &partition,
+				 sim_chance(sim, 700), &err) < 0)
+		abort();
+	sim->counts.freed++;
+	sim_check_leases(sim);
+}
+
+/* Back to an earlier place: what comes after it is delivered again. */
+static void seek_back(struct sim *sim)
+{
+	struct ob_place place = { OB_START_BEGINNING, 0 };
+	struct ob_reader *readers;
+	struct ob_err err = OB_ERR_INIT;
+	size_t count;
+
+	ob_arena_reset(&sim->arena, SIZE_MAX);
+	if (ob_store_readers(sim->observer, &sim->arena, &readers, &count, &err) < 0)
+		abort();
+	if (readers[0].low_pos > 10)
+		place = (struct ob_place){ OB_START_SEQ,
+					   sim_between(&sim->rng, readers[0].low_pos - 10,
+						       readers[0].low_pos) };
+	sim_note(sim, SIM_EV_SEEK, NULL, NULL, place.at, 0, 0);
+	if (ob_store_reader_seek(sim->observer, sim->plan.relay.name, &place, &err) < 0)
+		abort();
+	sim->counts.seeks++;
+	sim_check_leases(sim);
+}
+
+/* The database is restored into another cluster, where transaction ids begin anew. */
+static void restore(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->slot_count; i++) {
+		if (sim->slots[i])
+			sim_actor_crash(sim, sim->slots[i]);
+	}
+	sim_roll_back_all(sim);
+	ob_memdb_move_cluster(sim->db);
+	sim->foreign = true;
+	sim->counts.restores++;
+	sim_note(sim, SIM_EV_RESTORE, NULL, NULL, 0, 0, 0);
+}
+
+void sim_adopt(struct sim *sim)
+{
+	struct ob_err err = OB_ERR_INIT;
+	uint64_t rows;
+
+	if (!sim->foreign)
+		return;
+	if (ob_store_adopt(sim->observer, &rows, &err) < 0)
+		abort();
+	sim->foreign = false;
+	sim_note(sim, SIM_EV_RESTORE, NULL, NULL, 1, (int64_t)rows, 0);
+}
+
+static void disturb_database(struct sim *sim)
+{
+	uint64_t what = ob_rng_below(&sim->rng, 10);
+
+	if (what < 3)
+		free_leases(sim);
+	else if (what == 3)
+		seek_back(sim);
+	else if (what == 4 && sim->plan.kind == OB_MEMDB_SNAPSHOT && !sim->foreign)
+		restore(sim);
+	else
+		retain(sim);
 }
 
 static void disturb_actor(struct sim *sim, struct sim_actor *actor, uint64_t what)
@@ -132,7 +225,9 @@ static void disturb_actor(struct sim *sim, struct sim_actor *actor, uint64_t wha
 	} else if (what < 62) {
 		actor->store_away_us = sim_now(sim) + a_while_ms(sim) * 1000;
 		sim->counts.store_outages++;
-	} else if (what < 70) {
+	} else if (what < 66) {
+		cut(sim, actor);
+	} else if (what < 72) {
 		sim_sink_away(sim, actor, sim_between(&sim->rng, 1, 300));
 	} else if (what < 78) {
 		slow_down(sim, actor);
@@ -148,12 +243,12 @@ void sim_disturb(struct sim *sim)
 
 	if (sim->plan.calm) {
 		if (what < 50)
-			clean(sim);
+			retain(sim);
 		else if (actor && !actor->stopping)
 			sim_actor_stop(sim, actor, OB_STOP_DRAIN);
-	} else if (what >= 95) {
-		clean(sim);
-	} else if (what >= 90 && sim->resize_until_us == 0) {
+	} else if (what >= 93) {
+		disturb_database(sim);
+	} else if (what >= 89 && sim->resize_until_us == 0) {
 		begin_resize(sim);
 	} else if (what >= 84) {
 		take_sink_away(sim);
@@ -164,10 +259,24 @@ void sim_disturb(struct sim *sim)
 
 /* ---- and what is over ------------------------------------------------- */
 
+/* Does anyone go on with a lease that an operator took away? Its numbers would mean others. */
+static bool is_anyone_robbed(const struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->slot_count; i++) {
+		for (uint32_t p = 0; sim->slots[i] && p < SIM_PARTITIONS_MAX; p++) {
+			if (sim->slots[i]->robbed_until_us[p] > sim->clock.real_us)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void try_resize(struct sim *sim)
 {
 	struct ob_err err = OB_ERR_INIT;
 
+	if (is_anyone_robbed(sim))
+		return;
 	if (ob_store_resize(sim->observer, sim->resize_to, &err) < 0) {
 		if (sim_now(sim) > sim->resize_until_us)
 			sim->resize_until_us = 0;
@@ -184,6 +293,7 @@ static void try_resize(struct sim *sim)
 		sim->slots[i]->lost_lease = true;
 		sim_excuse(sim, sim->slots[i], -1);
 	}
+	sim_learn_partitions(sim);
 	sim_check_leases(sim);
 }
 

@@ -2,26 +2,22 @@
 /* The rules that hold when everything has come to rest. */
 #include "sim.h"
 
+static bool holds(const struct sim *sim, const struct sim_message *a, const struct sim_message *b)
+{
+	if (!a->exists || !a->row.excepted || a->row.state != OB_STATE_DEAD_HOLD ||
+	    a->partition != b->partition)
+		return false;
+	return sim->plan.relay.ordering == OB_ORDER_PARTITION ||
+	       (a->key != SIM_NO_KEY && a->key == b->key);
+}
+
 bool sim_is_held(const struct sim *sim, const struct sim_message *message)
 {
-	enum ob_ordering ordering = (enum ob_ordering)sim->plan.relay.ordering;
-
-	for (uint32_t i = 1; i <= sim->message_count && ordering != OB_ORDER_NONE; i++) {
-		const struct sim_message *a = &sim->messages[i];
-
-		if (!a->exists || a->state != OB_STATE_DEAD_HOLD)
-			continue;
-		if (ordering == OB_ORDER_PARTITION ? a->partition == message->partition
-						   : a->key != SIM_NO_KEY && a->key == message->key)
+	for (uint32_t i = 1; i <= sim->message_count; i++) {
+		if (holds(sim, &sim->messages[i], message))
 			return true;
 	}
 	return false;
-}
-
-static bool is_over(const struct sim_message *m)
-{
-	return !m->exists || m->state == OB_STATE_PUBLISHED || m->state == OB_STATE_DEAD ||
-	       m->state == OB_STATE_DEAD_HOLD;
 }
 
 bool sim_is_drained(const struct sim *sim)
@@ -29,7 +25,7 @@ bool sim_is_drained(const struct sim *sim)
 	for (uint32_t i = 1; i <= sim->message_count; i++) {
 		const struct sim_message *m = &sim->messages[i];
 
-		if (m->fate == SIM_COMMITTED && !is_over(m) && !sim_is_held(sim, m))
+		if (m->fate == SIM_COMMITTED && !sim_is_over(m) && !sim_is_held(sim, m))
 			return false;
 	}
 	return true;
@@ -39,8 +35,7 @@ void sim_check_end(struct sim *sim)
 {
 	for (uint32_t i = 1; i <= sim->message_count; i++) {
 		const struct sim_message *m = &sim->messages[i];
-		bool dead =
-			m->exists && (m->state == OB_STATE_DEAD || m->state == OB_STATE_DEAD_HOLD);
+		bool dead = m->exists && m->row.excepted;
 
 		if (m->fate != SIM_COMMITTED) {
 			if (m->copies > 0 || m->exists)
@@ -48,12 +43,11 @@ void sim_check_end(struct sim *sim)
 					  m->number);
 			continue;
 		}
-		if (!is_over(m) && !sim_is_held(sim, m))
-			sim_break(sim, m, "P6", "m%u is still in state %d, and nothing holds it",
-				  m->number, m->state);
-		else if (m->exists && m->state == OB_STATE_PUBLISHED && m->copies == 0)
-			sim_break(sim, m, "P1", "m%u is published, the sink has it not", m->number);
-		else if (is_over(m) && m->copies == 0 && !dead && !m->removed)
+		if (!sim_is_over(m) && !sim_is_held(sim, m))
+			sim_break(sim, m, "P6", "m%u is still there, %s %d, and nothing holds it",
+				  m->number, m->row.excepted ? "in state" : "not read",
+				  m->row.state);
+		else if (sim_is_over(m) && m->copies == 0 && !dead && !m->removed && !m->was_dead)
 			sim_break(sim, m, "P1", "m%u is lost", m->number);
 	}
 }

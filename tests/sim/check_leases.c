@@ -38,6 +38,11 @@ static void check_change(struct sim *sim, const struct sim_lease *was, const str
 	if (is->owned && !(was->owned && kept) && is->epoch == was->epoch && was->there)
 		sim_break(sim, NULL, "lease", "partition %u has a new owner and the old epoch",
 			  partition);
+	/* Taken away before its time: it goes on until it knows. */
+	if (before && before != sim->current && valid && !kept) {
+		before->robbed_until_us[partition] = was->until_us;
+		sim->counts.reaped += sim->current != NULL;
+	}
 	if (is->owned && !kept && valid && before != sim->current)
 		sim_break(sim, NULL, "lease", "partition %u is taken while its lease is valid",
 			  partition);
@@ -63,7 +68,8 @@ static void check_views(struct sim *sim)
 			const struct ob_view_lease *lease = &actor->view.leases[k];
 
 			if (lease->deadline_us <= sim_now(sim) || lease->lost || lease->drained ||
-			    lease->partition >= SIM_PARTITIONS_MAX)
+			    lease->partition >= SIM_PARTITIONS_MAX ||
+			    actor->robbed_until_us[lease->partition] > sim->clock.real_us)
 				continue;
 			if (holder[lease->partition])
 				sim_break(sim, NULL, "lease",
@@ -82,8 +88,6 @@ void sim_check_leases(struct sim *sim)
 	struct ob_err err = OB_ERR_INIT;
 	size_t count = 0;
 
-	if (!sim->plan.leasing)
-		return;
 	ob_arena_reset(&sim->arena, SIZE_MAX);
 	if (ob_store_partitions(sim->observer, sim->plan.relay.name, &sim->arena, &rows, &count,
 				&err) < 0)
@@ -125,7 +129,7 @@ void sim_check_owners(struct sim *sim)
 	int64_t now = sim_now(sim);
 	int64_t grace = sim->quiet_us + sim->plan.relay.leasing.lease_ttl_ms * 1000;
 
-	for (uint32_t p = 0; p < sim->partition_count && sim->plan.leasing; p++) {
+	for (uint32_t p = 0; p < sim->partition_count; p++) {
 		struct sim_lease *lease = &sim->leases[p];
 
 		if (lease->owned && lease->until_us > sim->clock.real_us) {

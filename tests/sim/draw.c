@@ -22,11 +22,11 @@ static bool one_in(struct ob_rng *rng, uint32_t n)
 	return ob_rng_below(rng, n) == 0;
 }
 
-static enum ob_ordering draw_ordering(const struct sim_plan *plan, struct ob_rng *rng)
+static enum ob_ordering draw_ordering(struct ob_rng *rng)
 {
 	uint64_t draw = ob_rng_below(rng, 100);
 
-	if (!plan->leasing || draw < 10)
+	if (draw < 10)
 		return OB_ORDER_NONE;
 	return draw < 30 ? OB_ORDER_PARTITION : OB_ORDER_KEY;
 }
@@ -38,19 +38,18 @@ static void draw_relay(struct sim_plan *plan, struct ob_rng *rng)
 	int64_t ttl_ms = sim_between(rng, 300, 2500);
 
 	*relay = (struct ob_config_relay){
-		.name = "default",
+		.name = "main",
+		.reads = "default",
 		.workers = plan->workers,
-		.ordering = draw_ordering(plan, rng),
+		.ordering = draw_ordering(rng),
 		.batch_size = one_in(rng, 3) ? pick(rng, 1, 4) : pick(rng, 5, 60),
 		.batch_bytes = one_in(rng, 5) ? sim_between(rng, 20, 400) : 1 << 20,
 		.idle_backoff_ms = sim_between(rng, 20, 800),
 		.shutdown_timeout_ms = 2000,
-		.after_publish = one_in(rng, 3) ? OB_AFTER_DELETE : OB_AFTER_KEEP,
+		.hold_delayed = one_in(rng, 2),
 		.on_dead = one_in(rng, 3) ? OB_ON_DEAD_HOLD : OB_ON_DEAD_RELEASE,
-		.claim_ttl_ms = plan->calm ? 600000 : sim_between(rng, 200, 2000),
 		.route.destination = destination,
 	};
-	relay->leasing.enabled = plan->leasing;
 	relay->leasing.partition_count = plan->partitions;
 	relay->leasing.lease_ttl_ms = ttl_ms;
 	relay->leasing.lease_renew_ms = ttl_ms / pick(rng, 3, 5);
@@ -83,6 +82,7 @@ static void draw_faults(struct sim_plan *plan, struct ob_rng *rng)
 	}
 	plan->flaky_hang_up = one_in(rng, 3) ? pick(rng, 1, 20) : 0;
 	plan->store_errors = one_in(rng, 2) ? 0 : pick(rng, 1, 60);
+	plan->slow_calls = one_in(rng, 2) ? 0 : pick(rng, 1, 12);
 	plan->chaos = one_in(rng, 5) ? 0 : pick(rng, 1, 12);
 	plan->operate = one_in(rng, 3) ? 0 : pick(rng, 1, 25);
 }
@@ -102,7 +102,7 @@ void sim_draw_plan(struct sim_plan *plan, struct ob_rng *rng, uint64_t seed)
 	*plan = (struct sim_plan){
 		.seed = seed,
 		.calm = one_in(rng, 8),
-		.leasing = !one_in(rng, 10),
+		.kind = (enum ob_memdb_kind)(one_in(rng, 5) ? OB_MEMDB_PLAIN : pick(rng, 0, 1)),
 		.processes = pick(rng, 1, 3),
 		.workers = one_in(rng, 3) ? 2 : 1,
 		.partitions = pick(rng, 1, 8),

@@ -24,6 +24,9 @@ static const char *const kind_names[] = {
 	[SIM_EV_SINK_UP] = "sink up",
 	[SIM_EV_RESET] = "sink reset",
 	[SIM_EV_RESIZE] = "resize",
+	[SIM_EV_SEEK] = "seek",
+	[SIM_EV_RESTORE] = "restore",
+	[SIM_EV_TAKEN] = "taken over",
 	[SIM_EV_PHASE] = "phase",
 };
 
@@ -106,33 +109,14 @@ struct sim_message *sim_message_of(struct sim *sim, const struct ob_uuid *id)
 
 /* ---- showing ---------------------------------------------------------- */
 
-static const char *state_name(int64_t state)
-{
-	switch (state) {
-	case OB_STATE_PENDING:
-		return "pending";
-	case OB_STATE_PUBLISHED:
-		return "published";
-	case OB_STATE_FAILED:
-		return "failed";
-	case OB_STATE_PARKED:
-		return "parked";
-	case OB_STATE_DEAD:
-		return "dead";
-	case OB_STATE_DEAD_HOLD:
-		return "dead-hold";
-	default:
-		return "gone";
-	}
-}
+static const char *const state_names[] = {
+#define X(name, word, number) [number] = #word,
+	OB_STATE_MAP(X)
+#undef X
+};
 
-static const char *cause_name(int64_t cause)
-{
-	static const char *const names[] = { "pushed",   "claimed",  "settled", "parked",
-					     "released", "operated", "cleaned", "moved" };
-
-	return names[cause];
-}
+static const char *const cause_names[] = { "pushed", "taken", "settled", "operated",
+					   "sought", "moved", "retained" };
 
 static void show_details(const struct sim_event *e)
 {
@@ -145,7 +129,11 @@ static void show_details(const struct sim_event *e)
 		printf(" copy %lld", (long long)e->a);
 		break;
 	case SIM_EV_ROW:
-		printf(" %s: %s, attempts %lld", cause_name(e->a), state_name(e->b),
+		printf(" %s: %s, attempts %lld", cause_names[e->a],
+		       e->b == 99   ? "gone"
+		       : e->b == 98 ? "delivered"
+		       : e->b == 97 ? "not delivered"
+				    : state_names[e->b],
 		       (long long)e->c);
 		break;
 	case SIM_EV_LEASE:
@@ -176,11 +164,14 @@ static bool same_lane(const struct sim *sim, uint32_t number)
 
 static bool is_shown(const struct sim *sim, const struct sim_event *e, bool everything)
 {
-	if (everything || e->kind == SIM_EV_CRASH || e->kind == SIM_EV_PAUSE ||
-	    e->kind == SIM_EV_PHASE || e->kind == SIM_EV_RESIZE || e->kind == SIM_EV_STOP)
+	if (everything || e->kind == SIM_EV_CRASH || e->kind == SIM_EV_SEEK ||
+	    e->kind == SIM_EV_RESTORE || e->kind == SIM_EV_PAUSE || e->kind == SIM_EV_PHASE ||
+	    e->kind == SIM_EV_RESIZE || e->kind == SIM_EV_STOP)
 		return true;
-	if (e->kind == SIM_EV_LEASE)
-		return sim->culprit && sim->messages[sim->culprit].partition == (uint32_t)e->a;
+	if (e->kind == SIM_EV_LEASE || e->kind == SIM_EV_TAKEN)
+		return sim->culprit &&
+		       sim->messages[sim->culprit].partition % sim->partition_count ==
+			       (uint32_t)e->a % sim->partition_count;
 	return e->message > 0 && sim->culprit > 0 && same_lane(sim, e->message);
 }
 

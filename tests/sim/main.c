@@ -40,13 +40,15 @@ static void show_plan(const struct sim *sim)
 	const struct sim_plan *p = &sim->plan;
 	const struct ob_config_relay *r = &p->relay;
 
+	static const char *const kinds[] = { "snapshots", "gaps", "one writer" };
+
 	printf("  %u workers in %u processes, %u partitions, %u keys, %u messages, ordering %d, "
 	       "%s, %s sink%s%s, on_dead %s, batch %u, max_attempts %u, lease_ttl %lld ms\n",
 	       p->processes * p->workers, p->processes, p->partitions, p->keys, p->messages,
-	       r->ordering, p->leasing ? "leases" : "row claims",
-	       p->sink_ordered ? "ordered" : "unordered", p->store_late ? ", stores late" : "",
-	       p->calm ? ", no faults" : "", r->on_dead == OB_ON_DEAD_HOLD ? "hold" : "release",
-	       r->batch_size, r->retry.max_attempts, (long long)r->leasing.lease_ttl_ms);
+	       r->ordering, kinds[p->kind], p->sink_ordered ? "ordered" : "unordered",
+	       p->store_late ? ", stores late" : "", p->calm ? ", no faults" : "",
+	       r->on_dead == OB_ON_DEAD_HOLD ? "hold" : "release", r->batch_size,
+	       r->retry.max_attempts, (long long)r->leasing.lease_ttl_ms);
 }
 
 /* ---- one seed --------------------------------------------------------- */

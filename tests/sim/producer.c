@@ -48,6 +48,12 @@ static void draw_message(struct sim *sim, struct sim_message *m, int32_t writer)
 		m->key = choose_key(sim, writer);
 	if (sim_chance(sim, 60))
 		m->priority = (int32_t)sim_between(&sim->rng, -2, 2);
+	/*
+	 * A sink that keeps order fails what follows a failure of a key. With ordering partition
+	 * lanes go each for itself, so a key that is in two of them may pay for the other.
+	 */
+	if (plan->relay.ordering == OB_ORDER_PARTITION && m->key != SIM_NO_KEY)
+		m->priority = m->key % 5 == 4 ? m->key % 2 * 2 - 1 : 0;
 	m->delayed = sim_chance(sim, 40);
 	if (sim->hang_up_count < plan->poison_hang_up && sim_chance(sim, 30)) {
 		m->poison = SIM_POISON_HANG_UP;
@@ -101,18 +107,27 @@ static void push(struct sim *sim, struct sim_writer *writer, bool passer)
 	sim_note(sim, SIM_EV_INSERT, m, NULL, m->tx, m->key, m->priority);
 }
 
-static void begin(struct sim *sim, struct sim_writer *writer)
+/* False: another one writes, where only one may. */
+static bool begin(struct sim *sim, struct sim_writer *writer)
 {
 	struct ob_err err = OB_ERR_INIT;
 
-	if (ob_store_tx_begin(writer->store, &err) < 0)
+	int r = ob_store_tx_begin(writer->store, &err);
+	if (r == OUTBOX_EBUSY)
+		return false;
+	if (r < 0)
 		fail_hard("beginning", &err);
 	writer->open = true;
 	writer->slow = sim_chance(sim, 100);
 	sim->counts.slow_writers += writer->slow;
 	writer->tx = ++sim->tx_count;
 	writer->left = (uint32_t)sim_between(&sim->rng, 1, 5);
+	if (sim_chance(sim, 40)) {
+		writer->left = (uint32_t)sim_between(&sim->rng, 5, SIM_PUSHED_MAX);
+		sim->counts.large_commits += writer->left > sim->plan.relay.batch_size;
+	}
 	writer->count = 0;
+	return true;
 }
 
 /* The rows' own fate is told by the history: see sim_check_row(). */
@@ -141,6 +156,14 @@ static void end(struct sim *sim, struct sim_writer *writer, bool commit)
 	}
 }
 
+void sim_roll_back_all(struct sim *sim)
+{
+	for (uint32_t i = 0; i < SIM_WRITERS; i++) {
+		if (sim->writers[i].open)
+			end(sim, &sim->writers[i], false);
+	}
+}
+
 bool sim_producing(const struct sim *sim)
 {
 	for (uint32_t i = 0; i < SIM_WRITERS; i++) {
@@ -156,7 +179,7 @@ void sim_produce(struct sim *sim)
 
 	if (!writer->open) {
 		if (sim->message_count < sim->plan.messages)
-			begin(sim, writer);
+			(void)begin(sim, writer);
 		return;
 	}
 	if (writer->left > 0 && sim->message_count < SIM_MESSAGES_MAX) {
@@ -173,9 +196,9 @@ static bool hangs_up(const struct sim *sim)
 	for (uint32_t i = 1; i <= sim->message_count && sim->hang_up_count > 0; i++) {
 		const struct sim_message *m = &sim->messages[i];
 
+		/* One that an operator gave up may still be in a worker's memory. */
 		if (m->poison == SIM_POISON_HANG_UP && m->fate == SIM_COMMITTED && m->exists &&
-		    (m->state == OB_STATE_PENDING || m->state == OB_STATE_FAILED) &&
-		    !sim_is_held(sim, m))
+		    (!sim_is_over(m) || m->removed) && !sim_is_held(sim, m))
 			return true;
 	}
 	return false;
@@ -189,7 +212,8 @@ void sim_produce_passers(struct sim *sim)
 	    sim->message_count + PASSERS > SIM_MESSAGES_MAX + SIM_PASSERS_MAX)
 		return;
 	sim->passed_us = sim_now(sim);
-	begin(sim, writer);
+	if (!begin(sim, writer))
+		return;
 	for (int i = 0; i < PASSERS; i++)
 		push(sim, writer, true);
 	end(sim, writer, true);
@@ -216,9 +240,6 @@ static void operate(struct sim *sim, struct ob_operate *operate)
 	case OB_VERB_DISCARD:
 		sim->counts.op_discard += changed;
 		break;
-	case OB_VERB_PRIORITY:
-		sim->counts.op_priority += changed;
-		break;
 	}
 }
 
@@ -229,8 +250,7 @@ static struct sim_message *choose_row(struct sim *sim)
 
 	for (int tries = 0; tries < 12 && sim->message_count > 0; tries++) {
 		m = &sim->messages[1 + ob_rng_below(&sim->rng, sim->message_count)];
-		if (m->exists && (m->state == OB_STATE_FAILED || m->state == OB_STATE_DEAD ||
-				  m->state == OB_STATE_DEAD_HOLD))
+		if (m->exists && m->row.excepted)
 			return m;
 	}
 	return m;
@@ -238,9 +258,8 @@ static struct sim_message *choose_row(struct sim *sim)
 
 void sim_operate(struct sim *sim)
 {
-	static const enum ob_verb verbs[] = { OB_VERB_RETRY,   OB_VERB_RETRY, OB_VERB_RETRY,
-					      OB_VERB_SKIP,    OB_VERB_SKIP,  OB_VERB_DISCARD,
-					      OB_VERB_PRIORITY };
+	static const enum ob_verb verbs[] = { OB_VERB_RETRY, OB_VERB_RETRY, OB_VERB_RETRY,
+					      OB_VERB_SKIP,  OB_VERB_SKIP,  OB_VERB_DISCARD };
 	const struct sim_message *m = choose_row(sim);
 	uint64_t verb = ob_rng_below(&sim->rng, sizeof(verbs) / sizeof(verbs[0]));
 
@@ -250,8 +269,7 @@ void sim_operate(struct sim *sim)
 	struct ob_uuid id = sim_id_of(m->number);
 	struct ob_operate op = {
 		.verb = verbs[verb],
-		.filter = { .id = &id },
-		.priority = (int32_t)sim_between(&sim->rng, -1, 3),
+		.filter = { .reader = sim->plan.relay.name, .id = &id },
 	};
 
 	operate(sim, &op);
@@ -259,7 +277,9 @@ void sim_operate(struct sim *sim)
 
 void sim_operate_dead(struct sim *sim, enum ob_verb verb)
 {
-	struct ob_operate op = { .verb = verb, .filter = { .views = 1U << OB_VIEW_DEAD } };
+	struct ob_operate op = { .verb = verb,
+				 .filter = { .reader = sim->plan.relay.name,
+					     .views = 1U << OB_VIEW_DEAD } };
 
 	operate(sim, &op);
 }

@@ -18,12 +18,20 @@ struct sim *sim_new(void)
 static void open_world(struct sim *sim, uint64_t seed)
 {
 	const struct ob_memdb_conf conf = {
+		.kind = sim->plan.kind,
 		.clock = &sim->clock.clock,
 		.partition_count = sim->plan.partitions,
 		.history = sim_check_row,
 		.history_arg = sim,
+		.watch = sim->plan.relay.name,
+		.pass_time = sim_pass_time,
+		.pass_time_arg = sim,
 	};
+	const struct ob_reader reader = { .name = ob_str(sim->plan.relay.name),
+					  .target = ob_str(sim->plan.relay.reads) };
+	const struct ob_place beginning = { OB_START_BEGINNING, 0 };
 	struct ob_err err = OB_ERR_INIT;
+	bool made;
 
 	sim->hash = seed;
 	sim->partition_count = sim->plan.partitions;
@@ -31,7 +39,8 @@ static void open_world(struct sim *sim, uint64_t seed)
 	sim->deliveries = OB_ARENA_INIT(1 << 28);
 	ob_memsink_log_init(&sim->log, false);
 	sim->db = ob_memdb_new(&conf);
-	if (!sim->db || ob_store_memory_open(sim->db, &sim->observer, &err) < 0)
+	if (ob_store_memory_open(sim->db, &sim->observer, &err) < 0 ||
+	    ob_store_reader_make(sim->observer, &reader, &beginning, &made, &err) < 0)
 		abort();
 	for (uint32_t i = 0; i < SIM_WRITERS; i++) {
 		if (ob_store_memory_open(sim->db, &sim->writers[i].store, &err) < 0)
@@ -128,6 +137,26 @@ static bool step_due_worker(struct sim *sim)
 	return false;
 }
 
+/*
+ * A store call takes time, before and after it has its effect: what is known from its reply is old
+ * by then.
+ */
+void sim_pass_time(void *arg)
+{
+	struct sim *sim = arg;
+	int64_t ttl_us = sim->plan.relay.leasing.lease_ttl_ms * 1000;
+	int64_t us = sim_between(&sim->rng, 0, sim->plan.calm || sim->healed ? 100 : 2000);
+
+	if (!sim->current)
+		return;
+	if (!sim->healed && sim_chance(sim, sim->plan.slow_calls)) {
+		us = sim_between(&sim->rng, ttl_us / 10, ttl_us * 3 / 2);
+		sim->counts.slow_calls++;
+		sim_was_late(sim, NULL, us);
+	}
+	ob_clock_advance_us(&sim->clock, us);
+}
+
 static void pass_time(struct sim *sim, int64_t us)
 {
 	int64_t leaser = next_wake(sim, true);
@@ -195,6 +224,8 @@ static void heal(struct sim *sim)
 {
 	sim->healed = true;
 	sim->resize_until_us = 0;
+	if (sim->foreign)
+		sim_adopt(sim);
 	for (uint32_t i = 0; i < sim->slot_count; i++) {
 		if (sim->slots[i])
 			sim_actor_heal(sim, sim->slots[i]);
@@ -250,6 +281,9 @@ bool sim_run(struct sim *sim, uint64_t seed)
 	ob_rng_init(&sim->rng, seed);
 	sim_draw_plan(&sim->plan, &sim->rng, seed);
 	sim->counts.calm_runs = sim->plan.calm;
+	sim->counts.snapshot_runs = sim->plan.kind == OB_MEMDB_SNAPSHOT;
+	sim->counts.gap_runs = sim->plan.kind == OB_MEMDB_GAPS;
+	sim->counts.plain_runs = sim->plan.kind == OB_MEMDB_PLAIN;
 	open_world(sim, seed);
 	run_with_faults(sim);
 	if (!sim->broken)

@@ -10,10 +10,10 @@
 #define OB_TESTS_SIM_H
 
 #include "base/rng.h"
+#include "doubles/fault_store.h"
+#include "doubles/memory_sink.h"
+#include "doubles/memory_store.h"
 #include "relay/worker.h"
-#include "sink/memory.h"
-#include "store/fault.h"
-#include "store/memory.h"
 
 enum {
 	SIM_KEYS_MAX = 48,
@@ -23,6 +23,7 @@ enum {
 	SIM_SLOTS_MAX = 6,    /* workers at one time */
 	SIM_ACTORS_MAX = 256, /* workers over a run: each start is a new one */
 	SIM_WRITERS = 4,      /* producers' connections */
+	SIM_PUSHED_MAX = 80,  /* by one transaction */
 	SIM_NO_KEY = -1,
 };
 
@@ -30,7 +31,8 @@ enum {
 #define SIM_COUNT_MAP(X) \
 	X(commits, "transactions committed") \
 	X(rollbacks, "transactions rolled back") \
-	X(late_commits, "commits of a lower number behind a higher one") \
+	X(late_commits, "commits of a lower number after a higher one") \
+	X(large_commits, "transactions larger than a read") \
 	X(slow_writers, "transactions that stayed open for long") \
 	X(delayed, "messages that were delayed") \
 	X(priorities, "messages with a priority") \
@@ -41,14 +43,17 @@ enum {
 	X(crashes_in_flight, "crashes with messages at the sink") \
 	X(pauses, "workers paused past their lease") \
 	X(takeovers, "partitions taken after their lease was over") \
+	X(reaped, "leases of workers that were found gone") \
+	X(cuts, "workers whose session was lost") \
+	X(freed, "leases freed by an operator") \
 	X(moves, "partitions given up for balance") \
 	X(fenced, "outcomes that the store refused as another's") \
-	X(vanished, "outcomes of rows that were decided otherwise") \
-	X(beside, "settles that ran beside a worker") \
+	X(beside, "settles that ran concurrently with a worker") \
 	X(cut_off, "settles that a crash left open") \
 	X(store_before, "store calls that failed") \
 	X(store_after, "store calls whose reply was lost") \
 	X(store_outages, "times the store was away for a while") \
+	X(slow_calls, "store calls that took long") \
 	X(sink_outages, "times the sink was away for a while") \
 	X(lost_acks, "messages stored without an acknowledgement") \
 	X(slow_sinks, "times a sink became slow") \
@@ -63,16 +68,22 @@ enum {
 	X(stops, "workers that stopped and left") \
 	X(stops_now, "workers that were told to leave at once") \
 	X(resizes, "changes of the number of partitions") \
-	X(claims_over, "row claims that ran out and were taken") \
+	X(seeks, "times the reader was moved back") \
+	X(restores, "moves into another cluster") \
+	X(refusals, "workers that refused to go on after one") \
 	X(op_retry, "operator: retry") \
 	X(op_skip, "operator: skip") \
 	X(op_discard, "operator: discard") \
-	X(op_priority, "operator: priority") \
-	X(cleaned, "rows deleted by retention") \
+	X(retained, "rows removed by retention") \
 	X(failed, "attempts that were charged") \
 	X(dead, "messages given up") \
 	X(dead_hold, "messages given up that hold their key") \
-	X(parked, "rows parked behind another") \
+	X(parked, "messages parked after another") \
+	X(spilled, "messages spilled while they were under way") \
+	X(waited, "messages that the reader passed before they were due") \
+	X(snapshot_runs, "runs with snapshots") \
+	X(gap_runs, "runs with gaps") \
+	X(plain_runs, "runs with one writer") \
 	X(calm_runs, "runs without faults, where no copy is allowed")
 
 struct sim_counts {
@@ -85,7 +96,8 @@ struct sim_counts {
 struct sim_plan {
 	uint64_t seed;
 	bool calm; /* no crash, no pause, no error of store or connection: no copy is allowed */
-	bool leasing, sink_ordered, store_late;
+	enum ob_memdb_kind kind;
+	bool sink_ordered, store_late;
 	uint32_t processes, workers; /* workers of each process */
 	uint32_t partitions, keys, messages;
 	uint32_t poison_retry, poison_reject;         /* of 1000 messages */
@@ -93,6 +105,7 @@ struct sim_plan {
 	uint32_t flaky_hang_up;                       /* of 1000 sends */
 	uint32_t poison_hang_up;                      /* messages */
 	uint32_t store_errors;                        /* of 1000 steps */
+	uint32_t slow_calls;                          /* of 1000 store calls */
 	uint32_t chaos, operate;                      /* of 1000 turns */
 	uint32_t rollback;                            /* of 100 transactions */
 	uint32_t window, ack_polls, acks_per_poll;
@@ -111,8 +124,8 @@ struct sim_delivery {
 	struct sim_actor *actor;
 	uint64_t tag;
 	enum ob_err_kind verdict; /* about this message */
-	bool stored, settled;
-	bool excused;    /* a fault hit it before it was settled: another copy may follow */
+	bool stored;
+	bool excused;    /* a fault hit it before it was recorded: another copy may follow */
 	bool charged;    /* the verdict has cost its attempt */
 	bool alone;      /* nothing else was under way */
 	uint64_t stores; /* what its worker had stored before */
@@ -130,16 +143,13 @@ struct sim_message {
 	uint64_t inserted_at, committed_at; /* by the run's counter of events */
 
 	/* the row, as the history told */
-	bool exists;
-	enum ob_state state;
-	uint32_t attempts, partition;
-	int64_t seq, available_us;
-	struct ob_uuid token;
-	struct sim_actor *claimer;
-	int64_t claim_until_us; /* 0: no claim */
+	bool exists; /* committed, and in the log */
+	struct ob_memdb_state row;
+	uint32_t partition; /* with its lane */
+	int64_t seq;
 
 	/* what excuses its place in the order */
-	bool priority_changed, was_dead, was_rejected, removed;
+	bool was_dead, was_rejected, removed, adopted, brought_back;
 	struct sim_delivery *deliveries;
 	uint32_t copies;
 };
@@ -150,10 +160,11 @@ struct sim_actor {
 	uint32_t number, slot;
 	char name[12], host[8];
 	struct ob_store *worker_store, *leaser_store, *settler_store;
-	struct ob_settler settler; /* first what a settler must have, then ours: */
-	struct ob_settle_job *job; /* NULL: none */
-	bool job_done;             /* recorded, and the worker does not know it yet */
-	int64_t job_due_us;        /* when it will */
+	struct ob_store *leaser_inner; /* what the leaser's wraps */
+	struct ob_settler settler;     /* first what a settler must have, then ours: */
+	struct ob_settle_job *job;     /* NULL: none */
+	bool job_done;                 /* recorded, and the worker does not know it yet */
+	int64_t job_due_us;            /* when it will */
 	struct ob_sink *sink;
 	struct ob_memsink_plan sink_plan;
 	struct ob_lease_view view;
@@ -169,6 +180,10 @@ struct sim_actor {
 	uint64_t stores;           /* of its messages by the sink */
 	struct sim_delivery *last; /* what it sent last */
 	bool alive, stopping, leaving, lost_lease, told_now;
+	bool cut;  /* its session is gone, and it does not know yet */
+	bool late; /* its leaser has not caught up yet: what it sends may come twice */
+	/* Leases that others took away before their time: it goes on until it knows. */
+	int64_t robbed_until_us[SIM_PARTITIONS_MAX];
 	bool reply_lost; /* of the store call in this step */
 };
 
@@ -198,6 +213,9 @@ enum sim_event_kind {
 	SIM_EV_SINK_UP,
 	SIM_EV_RESET,
 	SIM_EV_RESIZE,
+	SIM_EV_SEEK,
+	SIM_EV_RESTORE,
+	SIM_EV_TAKEN,
 	SIM_EV_PHASE,
 };
 
@@ -212,7 +230,7 @@ struct sim_event {
 struct sim_writer {
 	struct ob_store *store;
 	bool open, slow;
-	uint32_t tx, left, pushed[8], count;
+	uint32_t tx, left, pushed[SIM_PUSHED_MAX], count;
 };
 
 struct sim {
@@ -225,6 +243,7 @@ struct sim {
 	struct ob_arena arena;
 	size_t log_seen;
 	bool healed, cured, sink_down;
+	bool foreign;      /* moved into another cluster, and not adopted yet */
 	enum ob_verb verb; /* of the operation that runs */
 
 	struct sim_message messages[SIM_MESSAGES_MAX + SIM_PASSERS_MAX + 1];
@@ -242,6 +261,7 @@ struct sim {
 	uint32_t slot_count;
 	struct sim_actor *current; /* the one that is being stepped, or NULL */
 	struct sim_lease leases[SIM_PARTITIONS_MAX];
+	struct ob_uuid takers[OB_LANES * SIM_PARTITIONS_MAX]; /* who took each journal over last */
 	bool resized;
 	uint32_t partition_count;
 	int64_t quiet_us;        /* since when all workers are there and nothing goes wrong */
@@ -267,6 +287,8 @@ int64_t sim_between(struct ob_rng *rng, int64_t low, int64_t high);
 
 /* ---- run.c ------------------------------------------------------------ */
 
+/* Time passes in a store call of the worker that moves; `arg` is the run. */
+void sim_pass_time(void *arg);
 /* Run a seed in a new sim; false when a rule broke. The caller frees with sim_free(). */
 bool sim_run(struct sim *sim, uint64_t seed);
 struct sim *sim_new(void);
@@ -301,6 +323,9 @@ bool sim_worker_due(const struct sim *sim, const struct sim_actor *actor);
 bool sim_leaser_due(const struct sim *sim, const struct sim_actor *actor);
 void sim_actor_pause(struct sim *sim, struct sim_actor *actor, int64_t ms, bool worker,
 		     bool leaser);
+/* It (NULL: everyone) could do nothing for so long. A worker that may have lost a lease gives it up
+ * before the store does. */
+void sim_was_late(struct sim *sim, struct sim_actor *actor, int64_t us);
 void sim_sink_away(struct sim *sim, struct sim_actor *actor, int64_t ms);
 /* Faults end: everything that was away comes back. */
 void sim_actor_heal(struct sim *sim, struct sim_actor *actor);
@@ -318,11 +343,15 @@ void sim_produce_passers(struct sim *sim);
 void sim_operate(struct sim *sim);
 /* The verb on every dead row. */
 void sim_operate_dead(struct sim *sim, enum ob_verb verb);
+/* All connections of producers are lost. */
+void sim_roll_back_all(struct sim *sim);
 
 /* ---- chaos.c ---------------------------------------------------------- */
 
 /* Let one thing go wrong. */
 void sim_disturb(struct sim *sim);
+/* The operator does what has to be done after a restore. */
+void sim_adopt(struct sim *sim);
 /* What has been going on and is over now. */
 void sim_settle_down(struct sim *sim);
 /* The sink's opinion of a message; `arg` is the actor. */
@@ -338,8 +367,13 @@ struct sim_delivery *sim_check_send(struct sim *sim, struct sim_actor *actor,
 void sim_check_stored(struct sim *sim);
 /* A row changed; `arg` is the run. */
 ob_memdb_history_fn sim_check_row;
-/* Everything that the actor has at its sink, or acknowledged and not settled, may come twice. */
+/* Everything that the actor has sent and that is not recorded may come twice; partition -1: all,
+ * else a hash. */
 void sim_excuse(struct sim *sim, const struct sim_actor *actor, int64_t partition);
+/* Numbers of partitions have changed. */
+void sim_learn_partitions(struct sim *sim);
+/* Recorded as out, or given up. */
+bool sim_is_over(const struct sim_message *message);
 
 /* ---- check_leases.c --------------------------------------------------- */
 

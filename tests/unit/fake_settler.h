@@ -5,6 +5,8 @@
 
 #include "relay_rig.h"
 
+enum { FAKE_SETTLER_PARTS = OB_LANES * RIG_PARTITIONS };
+
 struct fake_settler {
 	struct ob_settler base;
 	struct ob_memdb *db;
@@ -12,11 +14,15 @@ struct fake_settler {
 	struct ob_settle_job *job; /* NULL: none runs */
 	bool refuse;               /* take no job */
 	bool hold;                 /* let no job end */
+	bool hold_changes;         /* let no job with changes end */
 	enum ob_err_kind fail;     /* end with that error */
 	bool reply_lost;           /* after it was recorded */
 	bool schema_goes;          /* for everybody, when a job begins */
 	uint32_t started, waited;
-	uint32_t count; /* outcomes of the last job; each must be plainly published */
+	/* of the last job that began */
+	struct ob_settle_part parts[FAKE_SETTLER_PARTS]; /* without their progress' references */
+	uint32_t part_count, change_count;
+	uint32_t published; /* messages, of all parts */
 };
 
 /* What a test has set before stays. */

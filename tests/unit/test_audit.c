@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The audit must see every kind of fault: each is made by hand here. */
-#include "cli/audit.h"
+#include "cli/demo/audit.h"
 
 #include "run.h"
 #include "suite.h"

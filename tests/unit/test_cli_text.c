@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Times, ages, Base64 and lines of the command line. */
 #include "base/base64.h"
-#include "cli/lines.h"
-#include "cli/when.h"
+#include "base/when.h"
+#include "cli/out/lines.h"
 #include "suite.h"
 
 #include <fcntl.h>

@@ -10,6 +10,11 @@ OB_TEST(a_relay_has_its_defaults)
 
 	ck_assert_uint_eq(c->relay_count, 1);
 	ck_assert_str_eq(r->name, "default");
+	ck_assert_str_eq(r->reads, "default");
+	ck_assert_int_eq(r->start, OB_START_BEGINNING);
+	ck_assert_uint_eq(r->type_count, 0);
+	ck_assert_uint_eq(r->aggregate_count, 0);
+	ck_assert(!r->hold_delayed);
 	ck_assert_ptr_eq(r->store, &c->stores[0]);
 	ck_assert_ptr_eq(r->sink, &c->sinks[0]);
 	ck_assert_uint_eq(r->workers, 1);
@@ -18,24 +23,74 @@ OB_TEST(a_relay_has_its_defaults)
 	ck_assert_int_eq(r->batch_bytes, 8 << 20);
 	ck_assert_int_eq(r->idle_backoff_ms, 1000);
 	ck_assert_int_eq(r->shutdown_timeout_ms, 10000);
-	ck_assert_int_eq(r->after_publish, OB_AFTER_KEEP);
 	ck_assert_int_eq(r->on_dead, OB_ON_DEAD_RELEASE);
-	ck_assert_int_eq(r->claim_ttl_ms, 60000);
-	ck_assert(r->leasing.enabled);
 	ck_assert_uint_eq(r->leasing.partition_count, 16);
 	ck_assert_int_eq(r->leasing.lease_ttl_ms, 15000);
 	ck_assert_int_eq(r->leasing.lease_renew_ms, 5000);
 	ck_assert_int_eq(r->leasing.heartbeat_ttl_ms, 20000);
-	ck_assert_uint_eq(r->retry.max_attempts, 8);
+	ck_assert_uint_eq(r->retry.max_attempts, 20);
 	ck_assert_int_eq(r->retry.base_delay_ms, 5000);
 	ck_assert_int_eq(r->retry.max_backoff_ms, 3600000);
 	ck_assert_double_eq_tol(r->retry.multiplier, 2, 1e-9);
 	ck_assert_double_eq_tol(r->retry.jitter, 0.25, 1e-9);
 	ck_assert_str_eq(r->route.destination, "{aggregate_type}");
-	ck_assert_int_eq(r->cleanup.published_after_ms, INT64_C(168) * 3600000);
-	ck_assert_int_eq(r->cleanup.dead_after_ms, OB_NEVER_MS);
-	ck_assert_int_eq(r->cleanup.every_ms, 3600000);
-	ck_assert_uint_eq(r->cleanup.batch, 5000);
+}
+OB_TEST_END
+
+OB_TEST(a_store_keeps_a_week_by_default)
+{
+	CONFIG c = config_good(STORE);
+	const struct ob_config_retention *r = &c->stores[0].retention;
+
+	ck_assert_int_eq(r->published_ms, INT64_C(168) * 3600000);
+	ck_assert_int_eq(r->dead_ms, OB_NEVER_MS);
+	ck_assert_int_eq(r->every_ms, 60000);
+	ck_assert_uint_eq(r->batch, 10000);
+}
+OB_TEST_END
+
+OB_TEST(each_store_has_a_retention_of_its_own)
+{
+	CONFIG c = config_good(
+		"stores:\n  a: { url: 'sqlite:a', retention: { published: 0, dead: 7d, "
+		"every: 5s, batch: 1 } }\n"
+		"  b: { retention: { published: never }, url: 'sqlite:b' }\n"
+		"  c: { url: 'sqlite:c', retention: }\n");
+	const struct ob_config_retention *a = &c->stores[0].retention;
+
+	ck_assert_int_eq(a->published_ms, 0);
+	ck_assert_int_eq(a->dead_ms, INT64_C(7) * 86400000);
+	ck_assert_int_eq(a->every_ms, 5000);
+	ck_assert_uint_eq(a->batch, 1);
+	ck_assert_int_eq(c->stores[1].retention.published_ms, OB_NEVER_MS);
+	ck_assert_int_eq(c->stores[1].retention.every_ms, 60000);
+	ck_assert_int_eq(c->stores[2].retention.published_ms, INT64_C(168) * 3600000);
+}
+OB_TEST_END
+
+OB_TEST(several_relays_may_read_one_target)
+{
+	CONFIG c = config_good(STORE
+			       "sinks: { a: { type: stdout }, b: { type: file, path: x } }\n"
+			       "relays: [ { name: one, sink: a, reads: shop },\n"
+			       "          { name: two, sink: b, reads: shop } ]\n");
+
+	ck_assert_str_eq(c->relays[0].reads, "shop");
+	ck_assert_str_eq(c->relays[1].reads, "shop");
+	ck_assert_str_eq(c->relays[1].name, "two");
+}
+OB_TEST_END
+
+OB_TEST(a_reader_begins_where_it_is_told)
+{
+	CONFIG c = config_good(BOTH
+			       "relays: [ { name: a, start: end }, { name: b, start: beginning },\n"
+			       "          { name: c, start: '2026-05-01T02:00:00.5+02:00' } ]\n");
+
+	ck_assert_int_eq(c->relays[0].start, OB_START_END);
+	ck_assert_int_eq(c->relays[1].start, OB_START_BEGINNING);
+	ck_assert_int_eq(c->relays[2].start, OB_START_TIME);
+	ck_assert_int_eq(c->relays[2].start_at, INT64_C(1777593600500000));
 }
 OB_TEST_END
 
@@ -67,15 +122,13 @@ OB_TEST(every_key_of_a_relay_is_read)
 		"relays:\n"
 		"  - { name: Größe, store: main, sink: b, workers: 4, ordering: none,\n"
 		"      batch_size: 7, batch_bytes: 2KB, idle_backoff_ms: 2s,\n"
-		"      shutdown_timeout: 0, after_publish: delete, on_dead: hold,\n"
-		"      claim_ttl: 2m,\n"
-		"      leasing: { enabled: off, partition_count: 1024, lease_ttl: 30s,\n"
+		"      shutdown_timeout: 0, on_dead: hold, reads: 'sho p', start: end,\n"
+		"      types: [ 'Order*', x ], aggregates: [ order ], hold_delayed: yes,\n"
+		"      leasing: { partition_count: 1024, lease_ttl: 30s,\n"
 		"                 lease_renew: 100ms, heartbeat_ttl: 1m },\n"
 		"      retry: { max_attempts: 1, base_delay: 1ms, multiplier: 1.5,\n"
 		"               max_backoff: 30d, jitter: 0 },\n"
-		"      route: { destination: 'x.{event_type}.{target}' },\n"
-		"      cleanup: { published_after: never, dead_after: 7d, every: 1m,\n"
-		"                 batch: 1 } }\n"
+		"      route: { destination: 'x.{event_type}.{target}' } }\n"
 		"  - { name: other, sink: a, ordering: partition }\n");
 	const struct ob_config_relay *r = &c->relays[0];
 
@@ -88,10 +141,15 @@ OB_TEST(every_key_of_a_relay_is_read)
 	ck_assert_int_eq(r->batch_bytes, 2048);
 	ck_assert_int_eq(r->idle_backoff_ms, 2000);
 	ck_assert_int_eq(r->shutdown_timeout_ms, 0);
-	ck_assert_int_eq(r->after_publish, OB_AFTER_DELETE);
 	ck_assert_int_eq(r->on_dead, OB_ON_DEAD_HOLD);
-	ck_assert_int_eq(r->claim_ttl_ms, 120000);
-	ck_assert(!r->leasing.enabled);
+	ck_assert_str_eq(r->reads, "sho p");
+	ck_assert_int_eq(r->start, OB_START_END);
+	ck_assert_uint_eq(r->type_count, 2);
+	ck_assert_str_eq(r->types[0], "Order*");
+	ck_assert_str_eq(r->types[1], "x");
+	ck_assert_uint_eq(r->aggregate_count, 1);
+	ck_assert_str_eq(r->aggregates[0], "order");
+	ck_assert(r->hold_delayed);
 	ck_assert_uint_eq(r->leasing.partition_count, 1024);
 	ck_assert_int_eq(r->leasing.lease_ttl_ms, 30000);
 	ck_assert_int_eq(r->leasing.lease_renew_ms, 100);
@@ -102,10 +160,6 @@ OB_TEST(every_key_of_a_relay_is_read)
 	ck_assert_int_eq(r->retry.max_backoff_ms, INT64_C(30) * 86400000);
 	ck_assert_double_eq_tol(r->retry.jitter, 0, 1e-9);
 	ck_assert_str_eq(r->route.destination, "x.{event_type}.{target}");
-	ck_assert_int_eq(r->cleanup.published_after_ms, OB_NEVER_MS);
-	ck_assert_int_eq(r->cleanup.dead_after_ms, INT64_C(7) * 86400000);
-	ck_assert_int_eq(r->cleanup.every_ms, 60000);
-	ck_assert_uint_eq(r->cleanup.batch, 1);
 	ck_assert_int_eq(c->relays[1].ordering, OB_ORDER_PARTITION);
 	ck_assert_str_eq(c->relays[1].sink->name, "a");
 }
@@ -208,7 +262,8 @@ OB_TEST(variables_and_files_are_put_in)
 }
 OB_TEST_END
 
-OB_SUITE("config", a_relay_has_its_defaults, the_rest_has_its_defaults,
-	 every_key_of_a_relay_is_read, backends_get_their_options_as_text,
-	 one_store_and_one_sink_make_a_relay, relays_before_stores_are_fine,
-	 log_and_layout_are_read, variables_and_files_are_put_in)
+OB_SUITE("config", a_relay_has_its_defaults, a_store_keeps_a_week_by_default,
+	 each_store_has_a_retention_of_its_own, several_relays_may_read_one_target,
+	 a_reader_begins_where_it_is_told, the_rest_has_its_defaults, every_key_of_a_relay_is_read,
+	 backends_get_their_options_as_text, one_store_and_one_sink_make_a_relay,
+	 relays_before_stores_are_fine, log_and_layout_are_read, variables_and_files_are_put_in)

@@ -29,16 +29,44 @@ OB_TEST(unknown_keys_are_refused_with_a_guess)
 }
 OB_TEST_END
 
+OB_TEST(keys_that_are_gone_say_what_to_write)
+{
+	config_bad(RELAY("after_publish: delete"),
+		   "c.yaml:5:5: relays[0].after_publish is gone: write 'retention: { published: 0 "
+		   "}' in the store to keep the table small, or 'published: 168h' to keep what was "
+		   "published\n");
+	config_bad(RELAY("cleanup: { published_after: 1h }"),
+		   "c.yaml:5:5: relays[0].cleanup is gone: write 'retention: { published: 168h, "
+		   "dead: never }' in the store\n");
+	config_bad(RELAY("claim_ttl: 60s"),
+		   "c.yaml:5:5: relays[0].claim_ttl is gone: leave it out; workers share "
+		   "partitions by lease ('lease_ttl' in 'leasing')\n");
+	config_bad(RELAY("leasing: { enabled: false }"),
+		   "c.yaml:5:16: relays[0].leasing.enabled is gone: leave it out; workers always "
+		   "share partitions, and with 'ordering: none' messages of one partition do not "
+		   "wait for each other\n");
+}
+OB_TEST_END
+
 OB_TEST(wrong_kinds_of_nodes_are_named)
 {
 	config_bad(RELAY("workers: { a: 1 }"),
 		   "c.yaml:5:14: relays[0].workers expects a number, not a mapping\n");
-	config_bad(RELAY("claim_ttl: [ 1s ]"),
-		   "c.yaml:5:16: relays[0].claim_ttl expects a duration, not a list\n");
+	config_bad(RELAY("shutdown_timeout: [ 1s ]"),
+		   "c.yaml:5:23: relays[0].shutdown_timeout expects a duration, not a list\n");
+	config_bad(RELAY("types: x"),
+		   "c.yaml:5:12: relays[0].types expects a list, not a text; begin each pattern "
+		   "with '- '\n");
+	config_bad(RELAY("aggregates: [ a, [ b ], '' ]"),
+		   "c.yaml:5:22: relays[0].aggregates[1] expects a text, not a list; put it in "
+		   "quotes\n"
+		   "c.yaml:5:29: relays[0].aggregates[2] must not be empty\n");
+	config_bad("stores: { main: { url: 'sqlite:a', retention: 1h } }\n",
+		   "c.yaml:1:47: stores.main.retention expects a mapping, not a text\n");
 	config_bad(RELAY("batch_bytes: [ ]"),
 		   "c.yaml:5:18: relays[0].batch_bytes expects a size, not a list\n");
-	config_bad(RELAY("leasing: { enabled: [] }"),
-		   "c.yaml:5:25: relays[0].leasing.enabled expects true or false, not a list\n");
+	config_bad(RELAY("hold_delayed: []"),
+		   "c.yaml:5:19: relays[0].hold_delayed expects true or false, not a list\n");
 	config_bad(
 		RELAY("route: { destination: {event_type} }"),
 		"c.yaml:5:27: relays[0].route.destination expects a text, not a mapping; put it in "
@@ -84,13 +112,21 @@ OB_TEST(values_out_of_range_say_what_may_stand_there)
 	config_bad(RELAY("ordering: keys"),
 		   "c.yaml:5:15: relays[0].ordering: 'keys' is not one of key, partition, none\n");
 	config_bad(
-		RELAY("cleanup: { dead_after: soon }"),
-		"c.yaml:5:28: relays[0].cleanup.dead_after: 'soon' is not a duration (such as 15s) "
+		"stores: { main: { url: 'sqlite:a', retention: { dead: soon } } }\n",
+		"c.yaml:1:55: stores.main.retention.dead: 'soon' is not a duration (such as 15s) "
 		"from 1s to 3650d, or never\n");
+	config_bad("stores: { main: { url: 'sqlite:a', retention: { published: -1s } } }\n",
+		   "c.yaml:1:60: stores.main.retention.published: '-1s' is not a duration (such as "
+		   "15s) from 0ms to 3650d, or never\n");
+	config_bad(RELAY("start: yesterday"),
+		   "c.yaml:5:12: relays[0].start: 'yesterday' is not beginning, end, or a time "
+		   "such as 2026-05-01T00:00:00Z\n");
+	config_bad(RELAY("reads: ''"),
+		   "c.yaml:5:12: relays[0].reads: must be 1 to 255 characters on one line\n");
 	config_bad(RELAY("retry: { jitter: nan }"),
 		   "c.yaml:5:22: relays[0].retry.jitter: 'nan' is not a number from 0 to 1\n");
-	config_bad(RELAY("leasing: { enabled: maybe }"),
-		   "c.yaml:5:25: relays[0].leasing.enabled: 'maybe' is not true or false\n");
+	config_bad(RELAY("hold_delayed: maybe"),
+		   "c.yaml:5:19: relays[0].hold_delayed: 'maybe' is not true or false\n");
 	config_bad(STORE "log: { level: loud }\n",
 		   "c.yaml:2:15: log.level: 'loud' is not one of error, warn, info, debug\n");
 	config_bad(
@@ -174,6 +210,10 @@ OB_TEST(names_are_checked)
 		   "c.yaml:3:19: relays[0].name: must be 1 to 255 characters on one line\n");
 	config_bad(BOTH "relays:\n  - name: a\n  - name: b\n  - name: a\n",
 		   "c.yaml:6:11: relays[2]: relays[0] has the name 'a' already\n");
+	config_bad("stores: { a: { url: 'sqlite:a' }, b: { url: 'sqlite:a' } }\n" SINK
+		   "relays: [ { store: a }, { store: b } ]\n",
+		   "c.yaml:3:25: relays[1]: relays[0] has the name 'default' already; give this "
+		   "one a name\n");
 	config_bad(BOTH "relays: [ {}, {} ]\n",
 		   "c.yaml:3:15: relays[1]: relays[0] has the name 'default' "
 		   "already; give this one a name\n");
@@ -226,14 +266,6 @@ OB_TEST(values_must_fit_together)
 		RELAY("retry: { base_delay: 2h }"),
 		"c.yaml:5:26: relays[0].retry.max_backoff (1h) must not be shorter than base_delay "
 		"(2h)\n");
-	config_bad(
-		RELAY("leasing: { enabled: false }"),
-		"c.yaml:5:25: relays[0]: with leasing off nothing keeps an order; set 'ordering: "
-		"none', or leave leasing on\n");
-	config_bad(
-		RELAY("ordering: partition\n    leasing: { enabled: no }"),
-		"c.yaml:5:15: relays[0]: with leasing off nothing keeps an order; set 'ordering: "
-		"none', or leave leasing on\n");
 	/* A value that is wrong by itself is compared with nothing. */
 	config_bad(RELAY("leasing: { lease_ttl: x, lease_renew: 1m, heartbeat_ttl: 2m }"),
 		   "c.yaml:5:27: relays[0].leasing.lease_ttl: 'x' is not a duration (such as 15s) "
@@ -352,7 +384,8 @@ OB_TEST(there_are_at_most_a_thousand_relays)
 }
 OB_TEST_END
 
-OB_SUITE("config faults", unknown_keys_are_refused_with_a_guess, wrong_kinds_of_nodes_are_named,
+OB_SUITE("config faults", unknown_keys_are_refused_with_a_guess,
+	 keys_that_are_gone_say_what_to_write, wrong_kinds_of_nodes_are_named,
 	 values_out_of_range_say_what_may_stand_there, duplicate_keys_are_found_everywhere,
 	 required_keys_are_missed_at_their_section, a_file_without_a_store_is_refused,
 	 backends_are_looked_up, a_sink_checks_its_options_together, names_are_checked,

@@ -79,7 +79,7 @@ OB_TEST(every_commented_default_of_the_sample_loads)
 	*pin = '#';
 	CONFIG c = config_load(ob_buf_view(&fixed));
 	CONFIG dflt = config_good(BOTH);
-	ck_assert_int_eq(c->relays[0].cleanup.dead_after_ms, OB_NEVER_MS);
+	ck_assert_int_eq(c->stores[0].retention.dead_ms, OB_NEVER_MS);
 	ck_assert_int_eq(c->relays[0].batch_bytes, dflt->relays[0].batch_bytes);
 	ck_assert_str_eq(c->layout.column[OB_COL_event_type], "kind");
 	ob_buf_done(&text);
@@ -99,6 +99,7 @@ OB_TEST(a_url_alone_makes_a_configuration)
 	ck_assert_str_eq(ob_config_find_store(c, "main")->conf.url, "sqlite:a.db");
 	ck_assert_ptr_null(ob_config_find_store(c, "other"));
 	ck_assert_int_eq(c->log_level, OB_LOG_INFO);
+	ck_assert_int_eq(c->stores[0].retention.published_ms, INT64_C(168) * 3600000);
 	ck_assert_int_eq(ob_config_of_store("a.db", &none, &err), OUTBOX_ECONFIG);
 	ck_assert_str_eq(err.msg, "the URL of the store: no such store");
 	ck_assert_ptr_null(none);
@@ -119,6 +120,9 @@ OB_TEST(the_reference_names_every_key)
 		"| A \\| in a help. |",
 		"| `headers` | yes |",
 		"### The sink `file`",
+		"### `retention` of a store",
+		"| `published` ↻ | a duration (such as 15s) from 0ms to 3650d, or never | `168h` |",
+		"### `types` of a relay",
 	};
 
 	ob_config_reference(&text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames of the dashboard: exactly what is drawn, at several sizes, whatever is shown in them. */
-#include "cli/columns.h"
-#include "cli/dashboard.h"
-#include "cli/pen.h"
+#include "cli/out/columns.h"
+#include "cli/out/pen.h"
+#include "cli/work/dashboard.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -21,7 +21,6 @@ static struct ob_dash_relay *busy(void)
 		.name = "default",
 		.store = "main",
 		.sink = "file /var/log/outbox.ndjson",
-		.leasing = true,
 		.data = { .published = 1234567,
 			  .failed = 12,
 			  .dead = 1,
@@ -308,8 +307,16 @@ OB_TEST(what_the_store_did_not_say_is_a_question_mark)
 	busy()->sample = (struct ob_sample){ 0 };
 	const char *frame = draw(80, 30);
 	ck_assert_ptr_nonnull(strstr(frame, "backlog ?"));
-	relay.leasing = false;
-	ck_assert_ptr_nonnull(strstr(draw(80, 30), "no leasing: rows are claimed"));
+}
+OB_TEST_END
+
+OB_TEST(a_backlog_that_was_not_counted_to_its_end_says_so)
+{
+	busy()->sample.backlog = OB_DASH_CAP - 1;
+	ck_assert_ptr_nonnull(strstr(draw(80, 30), "backlog 10,000   "));
+	relay.sample.capped = true;
+	ck_assert_ptr_nonnull(strstr(draw(80, 30), "backlog 10,000+ "));
+	ck_assert_ptr_nonnull(strstr(draw(80, 4), "backlog 10,000+ "));
 }
 OB_TEST_END
 
@@ -376,5 +383,6 @@ OB_SUITE("dashboard", a_frame_of_80_columns_shows_everything,
 	 every_size_fits_its_screen, hostile_text_cannot_move_the_cursor,
 	 the_newest_five_errors_of_all_relays_are_shown_in_order,
 	 a_small_screen_has_one_line_a_relay, a_sink_that_is_down_is_said,
-	 what_the_store_did_not_say_is_a_question_mark, text_is_cut_by_columns_not_bytes,
+	 what_the_store_did_not_say_is_a_question_mark,
+	 a_backlog_that_was_not_counted_to_its_end_says_so, text_is_cut_by_columns_not_bytes,
 	 a_rate_is_counted_by_whole_seconds, numbers_are_written_for_people)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the demonstration shows: exact text for exact numbers. */
-#include "cli/demo_view.h"
+#include "cli/demo/view.h"
 
 #include "suite.h"
 

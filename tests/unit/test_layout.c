@@ -79,7 +79,7 @@ OB_TEST(companions_follow_the_table)
 	ck_assert_int_eq(ob_layout_set_table(&layout, "shop.events", &err), 0);
 	ck_assert_str_eq(layout.table[OB_TABLE_outbox], "events");
 	ck_assert_str_eq(layout.table[OB_TABLE_workers], "events_workers");
-	ck_assert_str_eq(layout.table[OB_TABLE_partitions], "events_partitions");
+	ck_assert_str_eq(layout.table[OB_TABLE_batches], "events_batches");
 	ck_assert_str_eq(layout.table[OB_TABLE_throughput], "events_throughput");
 	ck_assert_str_eq(layout.table[OB_TABLE_meta], "events_meta");
 }
@@ -211,8 +211,10 @@ OB_TEST(tables_columns_names_and_numbers_expand_quoted)
 	check_expands("SELECT 1", '"', "SELECT 1");
 	check_expands("SELECT {id} FROM {outbox}", '"', "SELECT \"id\" FROM \"outbox\"");
 	check_expands("SELECT {id} FROM {outbox}", '`', "SELECT `id` FROM `outbox`");
-	check_expands("{workers}{partitions}{throughput}{meta}", '`',
-		      "`outbox_workers``outbox_partitions``outbox_throughput``outbox_meta`");
+	check_expands("{readers}{batches}{exceptions}{leases}", '`',
+		      "`outbox_readers``outbox_batches``outbox_exceptions``outbox_leases`");
+	check_expands("{workers}{throughput}{meta}", '`',
+		      "`outbox_workers``outbox_throughput``outbox_meta`");
 	check_expands("{name:ready}", '"', "\"outbox_ready\"");
 	check_expands("% {=count} {=big}", '"', "% 32 -9223372036854775808");
 	check_expands("'{{}' {{{id}}", '"', "'{}' {\"id\"}");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory sink does what its plan says: other tests believe it. */
-#include "sink/memory.h"
+#include "doubles/memory_sink.h"
 #include "suite.h"
 
 struct scene {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One line of JSON becomes one message, and nothing is lost or changed on the way. */
-#include "cli/ndjson.h"
+#include "cli/push/ndjson.h"
 #include "suite.h"
 
 #include <stdlib.h>

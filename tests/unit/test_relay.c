@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* A relay with its threads, over a memory database and the system's clock. */
+#include "doubles/memory_sink.h"
 #include "relay/relay.h"
 #include "relay/sdnotify.h"
-#include "sink/memory.h"
-#include "store/memory.h"
+#include "stall_store.h"
 #include "suite.h"
 
 #include <poll.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 static struct ob_memdb *db;
 static struct ob_store *writer;
 static struct ob_memsink_log sink_log;
-static struct ob_memsink_plan plan;
+static struct ob_memsink_plan plan;       /* of sinks that are opened from now on */
+static struct ob_memsink_plan plans[256]; /* one for each sink: it writes there */
+static size_t plan_count;
 static struct ob_config_relay config;
-static _Atomic int gate; /* while it is 1, whoever connects waits */
-static bool refusing;    /* no more connections */
-static _Atomic int refused;
 
-static int open_store(void *arg, struct ob_store **ret_store, struct ob_err *err)
-{
-	(void)arg;
-	while (atomic_load(&gate) == 1)
-		(void)poll(NULL, 0, 5);
-	if (refusing) {
-		atomic_fetch_add(&refused, 1);
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL, "no room for you");
-	}
-	return ob_store_memory_open(db, ret_store, err);
-}
-
+/* On the test's own thread. */
 static int open_sink(void *arg, struct ob_sink **ret_sink, struct ob_err *err)
 {
 	(void)arg;
-	return ob_memsink_new(&ob_sink_memory, &plan, &ob_clock_system, ret_sink, err);
+	ck_assert_uint_lt(plan_count, sizeof(plans) / sizeof(plans[0]));
+	plans[plan_count] = plan;
+	return ob_memsink_new(&ob_sink_memory, &plans[plan_count++], &ob_clock_system, ret_sink,
+			      err);
 }
+
+/* While no relay runs. */
+static void set_ack_delay_us(int64_t us)
+{
+	plan.ack_delay_us = us;
+	for (size_t i = 0; i < plan_count; i++)
+		plans[i].ack_delay_us = us;
+}
+
+static uint32_t partition_count = 8;
 
 static struct ob_relay *make(uint32_t workers)
 {
@@ -46,25 +46,24 @@ static struct ob_relay *make(uint32_t workers)
 
 	config = (struct ob_config_relay){
 		.name = "default",
+		.reads = "default",
 		.workers = workers,
 		.batch_size = 20,
 		.batch_bytes = 1 << 20,
 		.idle_backoff_ms = 100,
 		.shutdown_timeout_ms = 5000,
-		.claim_ttl_ms = 60000,
-		.leasing = { true, 8, 15000, 5000, 20000 },
+		.leasing = { 8, 15000, 5000, 20000 },
 		.retry = { 3, 5000, 3600000, 2, 0.25 },
 		.route = { .destination = destination },
-		.cleanup = { OB_NEVER_MS, OB_NEVER_MS, 3600000, 1000 },
 	};
 	plan = (struct ob_memsink_plan){ .log = &sink_log, .sender = "test" };
 	ob_memsink_log_init(&sink_log, true);
-	db = ob_memdb_new(&(struct ob_memdb_conf){ .partition_count = 8 });
-	ck_assert_ptr_nonnull(db);
+	db = ob_memdb_new(&(struct ob_memdb_conf){ .partition_count = partition_count });
 	ck_assert_int_ge(ob_store_memory_open(db, &writer, &err), 0);
+	stall_init(db);
 
 	struct ob_relay_conf conf = { .relay = &config,
-				      .open_store = open_store,
+				      .open_store = stall_open,
 				      .open_sink = open_sink };
 
 	ck_assert_msg(ob_relay_new(&conf, &relay, &err) >= 0, "%s", err.msg);
@@ -164,32 +163,9 @@ OB_TEST(a_relay_that_is_freed_while_it_runs_stops)
 	struct ob_relay *relay = make(1);
 	struct ob_err err = OB_ERR_INIT;
 
-	plan.ack_delay_us = 3600000000;
+	set_ack_delay_us(3600000000);
 	push(10);
 	ck_assert_int_ge(ob_relay_start(relay, &err), 0);
-	unmake(relay);
-}
-OB_TEST_END
-
-/* A loop that turns while what it waits for does not come is no sign of life. */
-OB_TEST(a_second_connection_that_hangs_is_seen)
-{
-	struct ob_relay *relay = make(1);
-	struct ob_err err = OB_ERR_INIT;
-	int64_t stalled = 0;
-
-	push(500);
-	atomic_store(&gate, 1);
-	ck_assert_int_ge(ob_relay_start(relay, &err), 0);
-	/* An idle loop turns once a second. */
-	for (int i = 0; i < 4000 && stalled < 2000000; i++) {
-		(void)poll(NULL, 0, 5);
-		stalled = ob_relay_stalled_us(relay);
-	}
-	ck_assert_int_ge(stalled, 2000000);
-	atomic_store(&gate, 0);
-	ck_assert(wait_published(relay, 500));
-	ck_assert_uint_eq(sink_log.count, 500);
 	unmake(relay);
 }
 OB_TEST_END
@@ -198,12 +174,116 @@ OB_TEST(a_relay_that_cannot_have_a_second_connection_goes_on_with_one)
 {
 	struct ob_relay *relay = make(1);
 	struct ob_err err = OB_ERR_INIT;
+	uint32_t opens = stall_opens();
 
 	push(500);
-	refusing = true;
+	stall_refuse(true);
 	ck_assert_int_eq(ob_relay_once(relay, &err), 500);
-	ck_assert_int_gt(atomic_load(&refused), 0);
+	ck_assert_uint_gt(stall_opens(), opens);
 	ck_assert_uint_eq(sink_log.count, 500);
+	unmake(relay);
+}
+OB_TEST_END
+
+OB_TEST(a_relay_makes_its_reader_and_finds_it_again)
+{
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_relay *relay = make(1), *again = NULL;
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_reader *readers;
+	size_t count;
+
+	ck_assert_int_ge(ob_store_readers(writer, &arena, &readers, &count, &err), 0);
+	ck_assert_uint_eq(count, 1);
+	ck_assert(ob_str_eq(readers[0].name, OB_STR("default")));
+	ck_assert(!readers[0].temporary);
+	push(10);
+	ck_assert_int_eq(ob_relay_once(relay, &err), 10);
+	ob_relay_free(relay);
+
+	struct ob_relay_conf conf = { .relay = &config,
+				      .open_store = stall_open,
+				      .open_sink = open_sink };
+
+	ck_assert_int_ge(ob_relay_new(&conf, &again, &err), 0);
+	ck_assert_int_eq(ob_relay_once(again, &err), 0);
+	/* Of another target it would not be the same reader. */
+	config.reads = "elsewhere";
+	relay = NULL;
+	ck_assert_int_eq(ob_relay_new(&conf, &relay, &err), OUTBOX_ECONFIG);
+	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
+	ck_assert_ptr_null(relay);
+	ob_arena_done(&arena);
+	unmake(again);
+}
+OB_TEST_END
+
+OB_TEST(the_reader_says_what_it_reads)
+{
+	const char *types[] = { "Order*", "Paid" }, *aggregates[] = { "order" };
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_relay *relay = make(1), *other = NULL;
+	struct ob_place place = { OB_START_SEQ, 3 };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_reader *readers;
+	size_t count;
+
+	push(5);
+	config.name = "replay";
+	config.types = types;
+	config.type_count = 2;
+	config.aggregates = aggregates;
+	config.aggregate_count = 1;
+
+	struct ob_relay_conf conf = { .relay = &config,
+				      .open_store = stall_open,
+				      .open_sink = open_sink,
+				      .end_seq = 4,
+				      .place = &place };
+
+	ck_assert_int_ge(ob_relay_new(&conf, &other, &err), 0);
+	ck_assert_int_ge(ob_store_readers(writer, &arena, &readers, &count, &err), 0);
+	ck_assert_uint_eq(count, 2);
+	ck_assert(ob_str_eq(readers[1].name, OB_STR("replay")));
+	ck_assert(ob_str_eq(readers[1].filter, OB_STR("types Order*,Paid aggregates order")));
+	ck_assert(readers[1].temporary);
+	ob_relay_free(other);
+	ob_arena_done(&arena);
+	unmake(relay);
+}
+OB_TEST_END
+
+OB_TEST(a_replay_delivers_its_part_and_says_that_it_has_ended)
+{
+	partition_count = 2;
+
+	struct ob_relay *relay = make(1), *replay = NULL;
+	struct ob_place place = { OB_START_SEQ, 11 };
+	struct ob_err err = OB_ERR_INIT;
+
+	push(50);
+	ck_assert_int_eq(ob_relay_once(relay, &err), 50);
+	config.name = "replay";
+	config.workers = 3; /* one has nothing to do */
+
+	struct ob_relay_conf conf = { .relay = &config,
+				      .open_store = stall_open,
+				      .open_sink = open_sink,
+				      .end_seq = 30,
+				      .place = &place };
+
+	ck_assert_int_ge(ob_relay_new(&conf, &replay, &err), 0);
+	ck_assert(!ob_relay_has_ended(replay));
+	ck_assert_int_ge(ob_relay_start(replay, &err), 0);
+	for (int i = 0; i < 4000 && !ob_relay_has_ended(replay); i++)
+		(void)poll(NULL, 0, 5);
+	ck_assert(ob_relay_has_ended(replay));
+	ob_relay_stop(replay, OB_STOP_DRAIN);
+	ck_assert_int_eq(ob_relay_join(replay, &err), 0);
+	ck_assert_uint_eq(sink_log.count, 70);
+	for (size_t i = 50; i < 70; i++)
+		ck_assert(sink_log.entries[i].seq > 10 && sink_log.entries[i].seq <= 30);
+	ob_relay_free(replay);
 	unmake(relay);
 }
 OB_TEST_END
@@ -236,7 +316,7 @@ OB_TEST(once_says_that_the_sink_is_down)
 	struct ob_relay *relay = make(1);
 	struct ob_err err = OB_ERR_INIT;
 
-	plan.down = true;
+	plans[0].down = true;
 	push(5);
 	ck_assert_int_eq(ob_relay_once(relay, &err), OUTBOX_ESINK);
 	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
@@ -272,7 +352,9 @@ OB_TEST(the_service_manager_hears_us_when_it_listens)
 OB_TEST_END
 
 OB_SUITE("relay", threads_deliver_everything_once_and_release_on_stop,
-	 a_relay_that_is_freed_while_it_runs_stops, a_second_connection_that_hangs_is_seen,
+	 a_relay_that_is_freed_while_it_runs_stops,
 	 a_relay_that_cannot_have_a_second_connection_goes_on_with_one,
+	 a_relay_makes_its_reader_and_finds_it_again, the_reader_says_what_it_reads,
+	 a_replay_delivers_its_part_and_says_that_it_has_ended,
 	 once_delivers_what_is_due_and_leaves, once_without_work_reports_zero,
 	 once_says_that_the_sink_is_down, the_service_manager_hears_us_when_it_listens)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores: finding one by its URL, and what the memory store offers beyond the contract. */
-#include "store/fault.h"
-#include "store/memory.h"
+#include "doubles/fault_store.h"
+#include "doubles/memory_store.h"
 #include "store/store.h"
 #include "suite.h"
 
@@ -53,42 +53,162 @@ OB_TEST_END
 
 /* ---- the memory store ------------------------------------------------ */
 
-struct log {
-	struct ob_buf text;
-};
+static struct ob_memdb *db;
+static struct ob_store *store, *other;
+static struct ob_progress progress;
 
-static struct ob_uuid counting_id(void *arg)
+static void open_kind(enum ob_memdb_kind kind)
 {
-	uint8_t *n = arg;
+	const struct ob_reader reader = { .name = OB_STR("r"), .target = OB_STR("default") };
+	const struct ob_place beginning = { OB_START_BEGINNING, 0 };
+	bool made;
 
-	return (struct ob_uuid){ { [6] = 0x70, [8] = 0x80, [15] = ++*n } };
+	db = ob_memdb_new(&(struct ob_memdb_conf){ .kind = kind, .partition_count = 1 });
+	ck_assert_int_eq(ob_store_memory_open(db, &store, &err), 0);
+	ck_assert_int_eq(ob_store_memory_open(db, &other, &err), 0);
+	ck_assert_int_eq(ob_store_reader_make(store, &reader, &beginning, &made, &err), 0);
 }
 
-static void note(void *arg, const struct ob_memdb_change *change)
+static void close_all(void)
 {
-	static const char *const causes[] = { "pushed",   "claimed",  "settled", "parked",
-					      "released", "operated", "cleaned", "moved" };
-	struct log *log = arg;
-
-	ob_buf_addf(&log->text, "%s:%s:%d%d:%d>%d", causes[change->cause],
-		    change->row->event_type.p, change->existed, change->exists, change->before,
-		    change->after);
-	if (change->owner)
-		ob_buf_addf(&log->text, ":%u/%llu", change->owner->b[0],
-			    (unsigned long long)change->epoch);
-	ob_buf_addc(&log->text, '\n');
+	ob_progress_done(&progress);
+	ob_store_free(store);
+	ob_store_free(other);
+	ob_memdb_free(db);
 }
 
-static void put(struct ob_store *store, const char *label, struct outbox_id *ret_id)
+static int take_over(uint64_t epoch)
+{
+	struct ob_owned owned = { .partition = 0, .epoch = epoch };
+	int r = ob_store_take_over(store, "r", &(struct ob_uuid){ { 1 } }, &owned, 1, &err);
+
+	if (r < 0)
+		return r;
+	ck_assert(!owned.lost);
+	ob_progress_done(&progress);
+	progress = owned.progress;
+	return 0;
+}
+
+static void push(struct ob_store *to, const char *label)
 {
 	const struct outbox_message message = {
 		.aggregate_type = "t", .event_type = label, .payload = "1", .partition_key = "k"
 	};
 	size_t index;
 
-	ck_assert_int_eq(ob_store_tx_begin(store, &err), 0);
-	ck_assert_int_eq(ob_store_tx_push(store, &message, 1, ret_id, &index, &err), 0);
-	ck_assert_int_eq(ob_store_tx_end(store, true, &err), 0);
+	ck_assert_int_eq(ob_store_tx_push(to, &message, 1, NULL, &index, &err), 0);
+}
+
+static void put(struct ob_store *to, const char *label)
+{
+	ck_assert_int_eq(ob_store_tx_begin(to, &err), 0);
+	push(to, label);
+	ck_assert_int_eq(ob_store_tx_end(to, true, &err), 0);
+}
+
+/* Read on; the labels of the log, one letter each. */
+static const char *read_on(void)
+{
+	static char labels[32];
+	struct ob_read_part part = { .partition = 0, .from = progress };
+	struct ob_read read = { .reader = "r",
+				.target = "default",
+				.parts = &part,
+				.part_count = 1,
+				.limit = 9,
+				.exception_limit = 9,
+				.max_bytes = 999 };
+	struct ob_read_done done;
+	struct ob_batch batch;
+	uint32_t n = 0;
+
+	ob_batch_init(&batch);
+	ck_assert_int_eq(ob_store_read(store, &read, &batch, &done, &err), 0);
+	for (; n < batch.count; n++)
+		labels[n] = batch.messages[n].event_type.p[0];
+	labels[n] = '\0';
+	ob_batch_done(&batch);
+	ob_progress_done(&progress);
+	progress = part.after;
+	return labels;
+}
+
+/* One transaction is open while another commits; what a read then says it has seen. */
+static void check_kind(enum ob_memdb_kind kind, const char *seen_while_open, const char *seen_after)
+{
+	open_kind(kind);
+	ck_assert_int_eq(take_over(1), 0);
+	ck_assert_int_eq(ob_store_tx_begin(other, &err), 0);
+	push(other, "s");
+	put(store, "a");
+	ck_assert_str_eq(read_on(), "a");
+	ck_assert_int_eq(progress.pos, 2);
+	ck_assert_str_eq(progress.seen->text, seen_while_open);
+	ck_assert_int_eq(ob_store_tx_end(other, true, &err), 0);
+	ck_assert_str_eq(read_on(), "s");
+	ck_assert_int_eq(progress.pos, 2);
+	ck_assert_str_eq(progress.seen ? progress.seen->text : "", seen_after);
+	close_all();
+}
+
+OB_TEST(the_memory_store_tells_what_was_seen_as_databases_do)
+{
+	/* Ids 700 and 701 were those of making the reader and taking it over. */
+	check_kind(OB_MEMDB_SNAPSHOT, "702:704:702", "704:704:");
+	check_kind(OB_MEMDB_GAPS, "1", "");
+}
+OB_TEST_END
+
+OB_TEST(a_plain_memory_store_has_one_writer)
+{
+	open_kind(OB_MEMDB_PLAIN);
+	ck_assert_int_eq(take_over(1), 0);
+	ck_assert_int_eq(ob_store_tx_begin(other, &err), 0);
+	ck_assert_int_eq(ob_store_tx_begin(store, &err), OUTBOX_EBUSY);
+	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+	push(other, "a");
+	ck_assert_int_eq(ob_store_tx_end(other, true, &err), 0);
+	put(store, "b");
+	ck_assert_str_eq(read_on(), "ab");
+	ck_assert_ptr_null(progress.seen);
+	close_all();
+}
+OB_TEST_END
+
+OB_TEST(another_cluster_is_refused_until_it_is_adopted)
+{
+	uint64_t rows = 0;
+
+	open_kind(OB_MEMDB_SNAPSHOT);
+	ck_assert_int_eq(take_over(1), 0);
+	put(store, "a");
+	ck_assert_str_eq(read_on(), "a");
+	struct ob_settle_part part = {
+		.partition = 0, .epoch = 1, .batch = 2, .progress = progress
+	};
+	struct ob_settle settle = {
+		.reader = "r", .owner = { { 1 } }, .parts = &part, .part_count = 1
+	};
+	ck_assert_int_eq(ob_store_settle(store, &settle, &err), 0);
+	put(store, "b");
+	ob_memdb_move_cluster(db);
+	ck_assert_int_eq(take_over(2), OUTBOX_ESTORE);
+	ck_assert_int_eq(err.kind, OB_ERR_FATAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "outbox adopt"));
+	ck_assert_int_eq(ob_store_adopt(store, &rows, &err), 0);
+	ck_assert_uint_eq(rows, 1);
+	ck_assert_int_eq(take_over(2), 0);
+	put(store, "c");
+	ck_assert_str_eq(read_on(), "bc");
+	ck_assert_str_eq(read_on(), "b"); /* it is an exception, until it is settled */
+	close_all();
+}
+OB_TEST_END
+
+static void count_call(void *arg)
+{
+	++*(int *)arg;
 }
 
 static bool count_row(void *arg, const struct ob_message *row)
@@ -99,91 +219,33 @@ static bool count_row(void *arg, const struct ob_message *row)
 	return ++*count < 2;
 }
 
-static void settle_first(struct ob_store *store, struct ob_batch *batch,
-			 const struct ob_lease *lease)
+OB_TEST(a_memory_store_can_be_watched)
 {
-	const struct ob_outcome outcomes[] = {
-		{ .message = &batch->messages[0], .kind = OB_OUTCOME_RETRY },
-		{ .message = &batch->messages[0], .kind = OB_OUTCOME_PUBLISHED },
-	};
-	const struct ob_settle settle = {
-		.target = "default",
-		.owner = { { 9 } },
-		.leases = lease,
-		.lease_count = 1,
-		.outcomes = outcomes,
-		.outcome_count = 2,
-		.delete_published = true,
-	};
-	struct ob_settled settled;
+	int calls = 0, rows = 0;
+	bool news;
 
-	ck_assert_int_eq(ob_store_settle(store, &settle, NULL, &settled, &err), 0);
-	ck_assert_uint_eq(settled.applied, 2);
-}
-
-OB_TEST(every_change_of_a_row_is_told)
-{
-	struct ob_clock_virtual clock = OB_CLOCK_VIRTUAL(1000000);
-	struct log log = { OB_BUF_INIT(4096) };
-	uint8_t ids = 0;
-	struct ob_memdb *db = ob_memdb_new(&(struct ob_memdb_conf){ .clock = &clock.clock,
-								    .partition_count = 1,
-								    .new_id = counting_id,
-								    .new_id_arg = &ids,
-								    .history = note,
-								    .history_arg = &log });
-	struct ob_store *store;
-	struct outbox_id id;
-	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
-	struct ob_lease *lease;
-	struct ob_batch batch;
-	uint32_t partitions;
-	size_t leases;
-	int rows = 0;
-
+	db = ob_memdb_new(&(struct ob_memdb_conf){
+		.partition_count = 1, .pass_time = count_call, .pass_time_arg = &calls });
 	ck_assert_int_eq(ob_store_memory_open(db, &store, &err), 0);
-	put(store, "a", &id);
-	ck_assert_str_eq(id.text, "00000000-0000-7000-8000-000000000001");
-	put(store, "b", NULL);
-	put(store, "c", NULL);
+	ck_assert_int_eq(ob_store_wake_check(store, &news, &err), 0);
+	ck_assert_int_eq(calls, 2); /* before and after */
+	put(store, "a");
+	put(store, "b");
+	put(store, "c");
 	ob_memdb_each(db, count_row, &rows);
 	ck_assert_int_eq(rows, 2);
-
-	ck_assert_int_eq(ob_store_seed(store, "default", &partitions, &err), 0);
-	ck_assert_int_eq(ob_store_take(store, "default", &(struct ob_uuid){ { 9 } }, 1, 1000,
-				       &arena, &lease, &leases, &err),
-			 0);
-	ob_batch_init(&batch);
-	const struct ob_fetch fetch = { .target = "default",
-					.partitions = &(uint32_t){ 0 },
-					.partition_count = 1,
-					.limit = 1 };
-	ck_assert_int_eq(ob_store_fetch(store, &fetch, &batch, &err), 0);
-	settle_first(store, &batch, lease);
-	ck_assert_str_eq(ob_buf_str(&log.text),
-			 "pushed:a:01:0>0\n"
-			 "pushed:b:01:0>0\n"
-			 "pushed:c:01:0>0\n"
-			 "settled:a:11:0>2:9/1\n"
-			 "parked:b:11:0>3\n"
-			 "parked:c:11:0>3\n"
-			 "settled:a:11:2>1:9/1\n"
-			 "released:b:11:3>0\n"
-			 "released:c:11:3>0\n"
-			 "settled:a:10:1>1:9/1\n");
-	ob_batch_done(&batch);
-	ob_arena_done(&arena);
-	ob_store_free(store);
-	ob_memdb_free(db);
-	ob_buf_done(&log.text);
+	ob_memdb_set_version(db, 99);
+	ck_assert_int_eq(ob_store_check(store, &err), OUTBOX_ESCHEMA);
+	other = NULL;
+	close_all();
 }
 OB_TEST_END
 
 /* ---- the fault decorator --------------------------------------------- */
 
-static int advise(struct ob_store *store, struct ob_buf *out, struct ob_err *unused)
+static int advise(struct ob_store *self, struct ob_buf *out, struct ob_err *unused)
 {
-	(void)store;
+	(void)self;
 	(void)unused;
 	ob_buf_adds(out, "take care\n");
 	return 0;
@@ -204,9 +266,9 @@ static int grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct
 	return setup_sql(layout, NULL, out, unused);
 }
 
-static void nothing_to_close(struct ob_store *store)
+static void nothing_to_close(struct ob_store *self)
 {
-	(void)store;
+	(void)self;
 }
 
 static const struct ob_store_ops advising = {
@@ -222,11 +284,11 @@ static struct ob_store *wrapped(const struct ob_store_ops *ops,
 				const struct ob_store_fault_plan *plan)
 {
 	const struct ob_store_conf conf = { .url = "x:" };
-	struct ob_store *inner = NULL, *store = NULL;
+	struct ob_store *inner = NULL, *wrapper = NULL;
 
 	ck_assert_int_eq(ob_store_new(ops, &conf, &inner, &err), 0);
-	ck_assert_int_eq(ob_store_fault_new(inner, plan, &store, &err), 0);
-	return store;
+	ck_assert_int_eq(ob_store_fault_new(inner, plan, &wrapper, &err), 0);
+	return wrapper;
 }
 
 /* An operation that is added to the table must not end at the decorator. */
@@ -235,40 +297,41 @@ OB_TEST(the_fault_decorator_has_every_operation)
 	const struct ob_store_fault_plan none = { 0 };
 	const size_t first = offsetof(struct ob_store_ops, open);
 	const size_t count = (sizeof(struct ob_store_ops) - first) / sizeof(void *);
-	struct ob_store *store = wrapped(&advising, &none);
-	void *slots[(sizeof(*store->ops) - offsetof(struct ob_store_ops, open)) / sizeof(void *)];
+	struct ob_store *wrapper = wrapped(&advising, &none);
+	void *slots[(sizeof(*wrapper->ops) - offsetof(struct ob_store_ops, open)) / sizeof(void *)];
 
-	memcpy(slots, (const char *)store->ops + first, sizeof(slots));
+	memcpy(slots, (const char *)wrapper->ops + first, sizeof(slots));
 	for (size_t i = 0; i < count; i++)
 		ck_assert_msg(slots[i] != NULL, "the operation at offset %zu of the table",
 			      first + i * sizeof(void *));
-	ck_assert_str_eq(store->ops->name, "advising");
-	ob_store_free(store);
+	ck_assert_str_eq(wrapper->ops->name, "advising");
+	ob_store_free(wrapper);
 }
 OB_TEST_END
 
 OB_TEST(advice_passes_the_fault_decorator)
 {
-	const struct ob_store_fault_plan lost_reply = { .nth = 1,
-							.mode = OB_FAULT_AFTER,
-							.only = 1 << OB_STORE_FAULT_advise };
+	const struct ob_store_fault_plan lost_reply = {
+		.nth = 1, .mode = OB_FAULT_AFTER, .only = UINT64_C(1) << OB_STORE_FAULT_advise
+	};
 	struct ob_buf out = OB_BUF_INIT(100);
-	struct ob_store *store = wrapped(&advising, &lost_reply);
+	struct ob_store *wrapper = wrapped(&advising, &lost_reply);
 
-	ck_assert_int_eq(ob_store_advise(store, &out, &err), OUTBOX_ESTORE);
+	ck_assert_int_eq(ob_store_advise(wrapper, &out, &err), OUTBOX_ESTORE);
 	ck_assert_str_eq(ob_buf_str(&out), "");
-	ck_assert_int_eq(ob_store_advise(store, &out, &err), 0);
+	ck_assert_int_eq(ob_store_advise(wrapper, &out, &err), 0);
 	ck_assert_str_eq(ob_buf_str(&out), "take care\n");
 	ob_buf_clear(&out);
 	const struct ob_setup setup = { .partition_count = 1 };
-	ck_assert_int_eq(ob_store_setup_sql(store->ops, NULL, &setup, &out, &err), 0);
+	ck_assert_int_eq(ob_store_setup_sql(wrapper->ops, NULL, &setup, &out, &err), 0);
 	ck_assert_str_eq(ob_buf_str(&out), "CREATE");
 	ob_buf_done(&out);
-	ob_store_free(store);
+	ob_store_free(wrapper);
 }
 OB_TEST_END
 
 OB_SUITE("store", an_unknown_store_is_named_with_what_there_is,
 	 a_url_without_a_type_is_refused_without_showing_it, every_backend_is_listed_with_help,
-	 every_change_of_a_row_is_told, the_fault_decorator_has_every_operation,
-	 advice_passes_the_fault_decorator)
+	 the_memory_store_tells_what_was_seen_as_databases_do, a_plain_memory_store_has_one_writer,
+	 another_cluster_is_refused_until_it_is_adopted, a_memory_store_can_be_watched,
+	 the_fault_decorator_has_every_operation, advice_passes_the_fault_decorator)

@@ -33,13 +33,13 @@ static void it_ends_dead_and_the_others_go_on(const struct ob_sink_ops *ops)
 	rig_push(&rig, "bad", "1");
 	push_good(60);
 	rig_run_ms(&rig, 4000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 180);
+	ck_assert_uint_eq(rig_delivered(&rig), 180);
 	for (int i = 0; i < 200; i++) {
 		rig_push(&rig, "traffic", "0");
 		rig_run_ms(&rig, 200);
 	}
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 1);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 380);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 380);
 	ck_assert_uint_eq(rig_attempts(&rig), 3);
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "");
 	rig.poison_count = 0;
@@ -61,10 +61,10 @@ OB_TEST(on_an_ordered_sink_it_ends_dead_and_the_others_go_on)
 }
 OB_TEST_END
 
-OB_TEST(with_row_claims_it_ends_dead_and_the_others_go_on)
+OB_TEST(without_order_two_of_them_end_dead_and_the_others_go_on)
 {
 	rig_init(&rig);
-	rig.relay.leasing.enabled = false;
+	rig.relay.ordering = OB_ORDER_NONE;
 	rig.poison[0] = "bad";
 	rig.poison[1] = "worse";
 	rig.poison_count = 2;
@@ -77,8 +77,8 @@ OB_TEST(with_row_claims_it_ends_dead_and_the_others_go_on)
 		rig_push(&rig, "traffic", "0");
 		rig_run_ms(&rig, 200);
 	}
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 2);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 400);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 2);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 400);
 	rig_done(&rig);
 }
 OB_TEST_END
@@ -90,7 +90,7 @@ OB_TEST(as_long_as_nothing_else_is_there_it_is_an_outage)
 	rig_push(&rig, "bad", "1");
 	rig_run_ms(&rig, 600000);
 	ck_assert_uint_eq(rig_attempts(&rig), 0);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PENDING), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PENDING), 1);
 	ck_assert_int_eq((int)rig_metrics(&rig.nodes[0]).breaker, OB_BREAKER_OPEN);
 	/* What comes then is out within the breaker's longest waits. */
 	rig_push(&rig, "good", "1");
@@ -111,7 +111,7 @@ OB_TEST(when_the_receiver_hangs_up_on_everyone_nobody_pays)
 	ck_assert_uint_eq(rig.log.count, 0);
 	rig.all_fail = false;
 	rig_run_ms(&rig, 5000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 180);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 180);
 	ck_assert_uint_eq(rig_attempts(&rig), 0);
 	rig_done(&rig);
 }
@@ -130,7 +130,7 @@ OB_TEST(a_receiver_that_comes_and_goes_costs_no_attempt)
 		rig.plan.down = false;
 	}
 	rig_run_ms(&rig, 60000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 3600);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 3600);
 	ck_assert_uint_eq(rig_attempts(&rig), 0);
 	rig_done(&rig);
 }
@@ -152,7 +152,7 @@ OB_TEST_END
 
 OB_SUITE("worker_hang_up", on_a_plain_sink_it_ends_dead_and_the_others_go_on,
 	 on_an_ordered_sink_it_ends_dead_and_the_others_go_on,
-	 with_row_claims_it_ends_dead_and_the_others_go_on,
+	 without_order_two_of_them_end_dead_and_the_others_go_on,
 	 as_long_as_nothing_else_is_there_it_is_an_outage,
 	 when_the_receiver_hangs_up_on_everyone_nobody_pays,
 	 a_receiver_that_comes_and_goes_costs_no_attempt,

@@ -59,8 +59,8 @@ OB_TEST(a_message_that_cannot_be_routed_is_dead_and_says_why)
 	}
 	rig_push(&rig, NULL, "2");
 	rig_run_ms(&rig, 1000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 40);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 40);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 1);
 	data = rig_metrics(&rig.nodes[0]);
 	ck_assert_uint_eq(data.error_count, 1);
 	ck_assert_ptr_nonnull(strstr(data.errors[0].text, "the message has no partition_key"));
@@ -85,9 +85,9 @@ OB_TEST(a_rule_gives_up_what_would_be_tried_again)
 	}
 	rig_push_many(&rig, "bad", 1, 3);
 	rig_run_ms(&rig, 1000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PUBLISHED), 40);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 3);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_FAILED), 0);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 40);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 3);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_FAILED), 0);
 	rig_done(&rig);
 }
 OB_TEST_END
@@ -105,7 +105,7 @@ OB_TEST(a_rule_waits_where_a_message_would_be_charged)
 	rig_push_many(&rig, "bad", 1, 3);
 	rig_run_ms(&rig, 60000);
 	ck_assert_uint_eq(rig_attempts(&rig), 0);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_PENDING), 3);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PENDING), 3);
 	rig.poison_count = 0;
 	rig_run_ms(&rig, 60000);
 	ck_assert_str_eq(rig_stored(&rig, "bad"), "1 2 3");
@@ -128,10 +128,10 @@ OB_TEST(a_rule_does_not_keep_a_lost_connection_from_coming_back)
 	ck_assert_uint_eq(rig_metrics(&rig.nodes[0]).in_flight, 1);
 	rig.plan.down = true;
 	rig_run_ms(&rig, 100);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 1);
 	rig_push_many(&rig, "b", 1, 3);
 	rig_run_ms(&rig, 1000);
-	ck_assert_uint_eq(rig_count(&rig, OB_STATE_DEAD), 1);
+	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 1);
 	rig.plan.down = false;
 	rig_run_ms(&rig, 60000);
 	ck_assert_str_eq(rig_stored(&rig, "b"), "1 2 3");

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing messages on SQLite: by the library, and by a prepared INSERT of many rows. */
+#include "base/buf.h"
+#include "base/uuid.h"
+#include "bench/fatal.h"
+#include "bench/now.h"
+#include "bench/store/sql_sqlite.h"
+
+#include "outbox/sqlite.h"
+
+#include <stdlib.h>
+
+enum { COLUMNS = 5, SQL_MAX = 1 << 20 };
+
+struct producer {
+	sqlite3 *db;
+	outbox *ob; /* NULL: bare */
+	sqlite3_stmt *push;
+	size_t prepared; /* rows of the statement */
+};
+
+void *bench_sqlite_producer_open(struct bench_store *store, bool bare)
+{
+	struct producer *p = bench_need(calloc(1, sizeof(*p)));
+	struct outbox_error err;
+
+	p->db = bench_sqlite_connect(store->url);
+	if (!bare && outbox_sqlite_open(p->db, NULL, &p->ob, &err) < 0)
+		bench_fatal("%s", err.message);
+	return p;
+}
+
+static void prepare(struct producer *p, size_t rows)
+{
+	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
+
+	ob_buf_adds(&sql,
+		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, "
+		    "payload) VALUES ");
+	for (size_t i = 0; i < rows; i++)
+		ob_buf_adds(&sql, i ? ",(?,?,?,?,?)" : "(?,?,?,?,?)");
+	(void)sqlite3_finalize(p->push);
+	p->push = bench_sqlite_prepare(p->db, ob_buf_str(&sql));
+	ob_buf_done(&sql);
+	p->prepared = rows;
+}
+
+static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
+{
+	if (p->prepared != count)
+		prepare(p, count);
+	for (size_t i = 0; i < count; i++) {
+		struct ob_uuid id = ob_uuid_new();
+		int at = (int)(i * COLUMNS);
+
+		(void)sqlite3_bind_blob(p->push, at + 1, id.b, sizeof(id.b), SQLITE_TRANSIENT);
+		(void)sqlite3_bind_text(p->push, at + 2, messages[i].aggregate_type, -1, NULL);
+		(void)sqlite3_bind_text(p->push, at + 3, messages[i].aggregate_id, -1, NULL);
+		(void)sqlite3_bind_text(p->push, at + 4, messages[i].event_type, -1, NULL);
+		(void)sqlite3_bind_text(p->push, at + 5, messages[i].payload, -1, NULL);
+	}
+	(void)bench_sqlite_step(p->db, p->push);
+}
+
+double bench_sqlite_produce(void *producer, const struct outbox_message *messages, size_t count)
+{
+	struct producer *p = producer;
+	struct outbox_error err;
+
+	bench_sqlite_do(p->db, "BEGIN IMMEDIATE");
+	if (!p->ob)
+		insert(p, messages, count);
+	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
+		bench_fatal("%s", err.message);
+	double commit_us = bench_now_us();
+	bench_sqlite_do(p->db, "COMMIT");
+	return commit_us;
+}
+
+void bench_sqlite_producer_close(void *producer)
+{
+	struct producer *p = producer;
+
+	outbox_close(p->ob);
+	(void)sqlite3_finalize(p->push);
+	(void)sqlite3_close(p->db);
+	free(p);
+}

@@ -1,0 +1,204 @@
+-- What a reader has of the log, for people: listings, verbs and counts.
+--
+-- The fragments share their aliases: r the reader, m the message, e its exception (or NULL), p the newest
+-- journal row of its partition.
+
+-- name: exception_of_row
+LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = m.{partition_no} AND e.seq = m.{seq}
+
+-- name: progress_of_row
+-- In this order (STRAIGHT_JOIN): else every journal row of the partition is read for every row of the log.
+LEFT JOIN (SELECT reader, partition_no, MAX(batch) AS batch FROM {batches} GROUP BY reader, partition_no) AS n
+    ON n.reader = r.name AND n.partition_no = m.{partition_no}
+  LEFT JOIN {batches} AS p ON p.reader = n.reader AND p.partition_no = n.partition_no AND p.batch = n.batch
+
+-- name: in_gaps
+-- Is the number in the gap list, "7,12-15,40"?
+EXISTS (SELECT 1 FROM JSON_TABLE(CONCAT('["', REPLACE(p.seen, ',', '","'), '"]'), '$[*]' COLUMNS (g VARCHAR(41) PATH '$')) AS j
+         WHERE m.{seq} BETWEEN CAST(SUBSTRING_INDEX(j.g, '-', 1) AS SIGNED) AND CAST(SUBSTRING_INDEX(j.g, '-', -1) AS SIGNED))
+
+-- name: covered
+(m.{seq} <= p.pos AND (p.seen IS NULL OR NOT {>in_gaps}))
+
+-- name: covered_now
+-- The same for the newest journal row. :gaps are those of all partitions: for a row that is in none of them the
+-- list need not be parsed.
+(m.{seq} <= p.pos AND (NOT (FALSE :gaps) OR p.seen IS NULL OR NOT {>in_gaps}))
+
+-- name: view_head
+-- The state as people see it; {=view_pending} ... are the numbers of enum ob_view.
+(CASE e.state
+   WHEN {=waiting} THEN IF(EXISTS (SELECT 1 FROM {exceptions} AS q FORCE INDEX ({name:queue})
+       WHERE q.reader = e.reader AND q.partition_no = e.partition_no AND q.queue = e.queue AND q.seq < e.seq),
+     {=view_parked}, {=view_pending})
+   WHEN {=failed} THEN {=view_failed}
+   WHEN {=delayed} THEN {=view_delayed}
+   WHEN {=dead} THEN {=view_dead}
+   WHEN {=dead_hold} THEN {=view_dead}
+   WHEN {=discarded} THEN {=view_discarded}
+   WHEN {=done} THEN {=view_published}
+   ELSE CASE
+
+-- name: view_tail
+     WHEN m.{available_at} > UTC_TIMESTAMP(6) THEN {=view_delayed}
+     WHEN EXISTS (SELECT 1 FROM {exceptions} AS q FORCE INDEX ({name:queue})
+       WHERE q.reader = r.name AND q.partition_no = m.{partition_no} AND q.queue IN (m.{ordering_key}, '')) THEN {=view_parked}
+     ELSE {=view_pending} END
+ END)
+
+-- name: view_of
+{>view_head} WHEN {>covered} THEN {=view_published} {>view_tail}
+
+-- name: view_now
+{>view_head} WHEN {>covered_now} THEN {=view_published} {>view_tail}
+
+-- name: published_at
+-- The first journal row that is still kept and covers the message.
+(SELECT p.at FROM {batches} AS p
+  WHERE p.reader = r.name AND p.partition_no = m.{partition_no} AND {>covered} ORDER BY p.batch LIMIT 1)
+
+-- name: message_columns
+-- A message, in the order of the table in src/store/mysql/message.c.
+m.{seq}, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{payload},
+{?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/},
+{?correlation_id}m.{correlation_id}{/}{!correlation_id}NULL AS `#correlation_id`{/},
+{?causation_id}m.{causation_id}{/}{!causation_id}NULL AS `#causation_id`{/},
+m.{ordering_key}, m.{target},
+{?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL AS `#sequence_number`{/},
+{?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at} AS `#occurred_at`{/}, m.{created_at},
+{?revision}m.{revision}{/}{!revision}1 AS `#revision`{/}, m.{priority}, m.{partition_no}, m.{available_at}
+
+-- name: list_columns
+-- What only a listing shows.
+{?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL AS `#snapshot`{/},
+e.last_error, {>view_now}, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL)
+
+-- name: list_head
+(SELECT STRAIGHT_JOIN {>message_columns}, COALESCE(e.attempts, 0), COALESCE(e.state, 0), e.seq IS NOT NULL, {>list_columns}
+
+-- name: pick_head
+-- The same rows for a verb.
+(SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, {>covered_now}, e.seq IS NOT NULL, COALESCE(e.state, 0), COALESCE(e.attempts, 0), e.queue
+
+-- name: from_log
+  FROM {readers} AS r
+  JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
+  {>exception_of_row}
+  {>progress_of_row}
+ WHERE r.name = :reader
+
+-- name: from_id
+  FROM {readers} AS r
+  JOIN {outbox} AS m FORCE INDEX ({name:uniq_id}) ON m.{target} = r.target AND m.{id} = :id
+  {>exception_of_row}
+  {>progress_of_row}
+ WHERE r.name = :reader
+
+-- name: from_any
+-- As a reader would see it that has read nothing.
+  FROM (SELECT CAST(NULL AS CHAR) AS name) AS r
+  JOIN {outbox} AS m FORCE INDEX (PRIMARY)
+  {>exception_of_row}
+  {>progress_of_row}
+ WHERE TRUE
+
+-- name: from_exceptions
+-- Few rows, where the log is long.
+  FROM {readers} AS r
+  JOIN {exceptions} AS e ON e.reader = r.name
+  STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = e.seq AND m.{target} = r.target
+  {>progress_of_row}
+ WHERE r.name = :reader
+
+-- name: and_open
+-- Rows that some partition's progress does not cover, and that are no exception.
+ AND e.seq IS NULL AND (m.{seq} > :low :gaps)
+
+-- name: and_view
+ AND (:views >> {>view_now}) & 1
+
+-- name: and_id
+ AND m.{id} = :id
+
+-- name: and_key
+ AND m.{ordering_key} = :key
+
+-- name: and_aggregate_type
+ AND m.{aggregate_type} = :aggregate_type
+
+-- name: and_aggregate_id
+ AND m.{aggregate_id} = :aggregate_id
+
+-- name: and_event_type
+ AND m.{event_type} = :event_type
+
+-- name: and_after
+ AND m.{seq} > :after
+
+-- name: and_before
+ AND m.{seq} < :after
+
+-- name: oldest_first
+ ORDER BY m.{seq} LIMIT :limit)
+
+-- name: newest_first
+ ORDER BY m.{seq} DESC LIMIT :limit)
+
+-- name: all_oldest_first
+ ORDER BY 1 LIMIT :limit
+
+-- name: all_newest_first
+ ORDER BY 1 DESC LIMIT :limit
+
+-- name: stats_readers
+SELECT r.name, r.target FROM {readers} AS r WHERE :reader IS NULL OR r.name = :reader ORDER BY r.name
+
+-- name: stats_exceptions
+-- The states of the first :cap + 1 exceptions.
+SELECT t.v, COUNT(*) FROM (
+  SELECT {>view_now} AS v
+    FROM {readers} AS r JOIN {exceptions} AS e ON e.reader = r.name
+    STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = e.seq
+    LEFT JOIN {batches} AS p ON FALSE
+   WHERE r.name = :reader AND e.state NOT IN ({=done}) LIMIT :cap) AS t
+ GROUP BY t.v
+
+-- name: stats_log
+-- The same of the rows that are still to be read.
+SELECT t.v, COUNT(*) FROM (
+  SELECT STRAIGHT_JOIN {>view_now} AS v
+    FROM {readers} AS r JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
+    {>exception_of_row}
+    {>progress_of_row}
+   WHERE r.name = :reader AND e.seq IS NULL AND (m.{seq} > :low :gaps) AND NOT {>covered_now}
+   ORDER BY m.{seq} LIMIT :cap) AS t
+ GROUP BY t.v
+
+-- name: stats_held
+SELECT COUNT(*) FROM (
+  SELECT 1 FROM {exceptions} AS e
+   WHERE e.reader = :reader AND e.queue IS NOT NULL AND e.state IN ({=failed}, {=delayed}, {=dead_hold})
+     AND NOT EXISTS (SELECT 1 FROM {exceptions} AS q FORCE INDEX ({name:queue})
+       WHERE q.reader = e.reader AND q.partition_no = e.partition_no AND q.queue = e.queue AND q.seq < e.seq)
+   LIMIT :cap) AS t
+
+-- name: stats_oldest
+-- Of what is due or waits: the first row that is still to be read, and the oldest exception.
+SELECT MIN(t.at) FROM (
+  (SELECT STRAIGHT_JOIN m.{created_at} AS at
+     FROM {readers} AS r JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
+     {>exception_of_row}
+     {>progress_of_row}
+    WHERE r.name = :reader AND e.seq IS NULL AND (m.{seq} > :low :gaps) AND NOT {>covered_now}
+      AND m.{available_at} <= UTC_TIMESTAMP(6)
+    ORDER BY m.{seq} LIMIT 1)
+  UNION ALL
+  (SELECT MIN(m.{created_at})
+     FROM (SELECT e.seq FROM {exceptions} AS e
+            WHERE e.reader = :reader AND (e.state = {=waiting} OR (e.state = {=failed} AND e.due <= UTC_TIMESTAMP(6))) LIMIT 10000) AS d
+     STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = d.seq)) AS t
+
+-- name: throughput
+SELECT minute, SUM(published), SUM(failed) FROM {throughput}
+ WHERE minute > TIMESTAMPADD(MINUTE, -:minutes, UTC_TIMESTAMP(6)) AND (:reader IS NULL OR reader = :reader)
+ GROUP BY minute ORDER BY minute

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* One message by its id: its rows, and what each reader says of them. */
+#ifndef OB_CLI_OPERATE_LOOKUP_H
+#define OB_CLI_OPERATE_LOOKUP_H
+
+#include "cli/operate/readers.h"
+
+struct ob_lookup {
+	struct ob_session *session;
+	const char *wanted; /* --reader, or NULL: every reader of its target */
+	struct ob_uuid id;
+	struct ob_readers readers;
+	struct ob_batch rows; /* one for each target it was pushed for */
+	struct ob_batch seen; /* as the reader asked last sees them */
+	int64_t now_us;
+};
+
+/*
+ * Find the rows of `text`, a UUID; with `wanted` only those that this reader reads. Prints what is
+ * wrong; an exit code. `gone` is added to the line that says that there is none. The caller ends
+ * *lookup in every case.
+ */
+int ob_lookup_find(struct ob_lookup *lookup, const struct ob_cli *cli, struct ob_session *session,
+		   const char *text, const char *wanted, const char *gone);
+void ob_lookup_done(struct ob_lookup *lookup);
+
+/* Does this reader read that row, and is it among those asked for? */
+bool ob_lookup_reads(const struct ob_lookup *lookup, const struct ob_reader *reader,
+		     const struct ob_message *row);
+/*
+ * The row as `reader` sees it; valid until the next call. *ret_name: the reader's name with a NUL
+ * behind it. NULL and printed when it cannot be asked, or the row has gone meanwhile.
+ */
+const struct ob_message *ob_lookup_see(struct ob_lookup *lookup, const struct ob_reader *reader,
+				       const struct ob_message *row, const char **ret_name);
+
+#endif

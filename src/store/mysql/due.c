@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The MySQL store: exceptions that may be tried now. */
+#include "base/cleanup.h"
+#include "store/mysql/message.h"
+#include "store/mysql/read.h"
+
+#include "sql_mysql.h"
+
+enum { HEADS_PIECE = 64 };
+
+/* Columns after those of a message. */
+enum { COL_ATTEMPTS = MY_MESSAGE_COLUMNS, COL_STATE, COL_QUEUE, COL_MAY_GO };
+
+size_t my_due_ask(struct my_packet *p, const struct my_due *due)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf exclude = OB_BUF_INIT(64 << 20);
+
+	/* NOT IN a list with NULL is never true: 0 is no number of a row. */
+	my_add_number(&exclude, 0);
+	for (size_t i = 0; i < due->read->exclude_count; i++)
+		my_add_number(&exclude, due->read->exclude[i]);
+	return MY_ADD(p, sql_mysql_due_heads, MY_TEXT("reader", due->read->reader),
+		      MY_SQL("numbers", due->partitions), MY_SQL("exclude", ob_buf_str(&exclude)),
+		      MY_INT("limit", due->read->exception_limit));
+}
+
+static bool is_excluded(const struct ob_read *read, int64_t seq)
+{
+	size_t low = 0, high = read->exclude_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (read->exclude[middle] < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < read->exclude_count && read->exclude[low] == seq;
+}
+
+/* A head with what follows it; 1: there is no room for more. */
+static int read_queue(struct my_packet *p, size_t statement, struct my_due *due, struct ob_err *err)
+{
+	struct ob_message m;
+
+	for (my_use(p, statement); my_step(p);) {
+		int r = my_read_message(p, &m, err);
+
+		if (r < 0)
+			return r;
+		/* What follows a row that may not go, or that is on its way, waits for it. */
+		if (!my_int(p, COL_MAY_GO) || is_excluded(due->read, m.seq))
+			return 0;
+		if (due->batch->count == due->read->exception_limit ||
+		    !my_read_fits(due->read, due->batch, &m))
+			return 1;
+		m.attempts = (uint32_t)my_int(p, COL_ATTEMPTS);
+		m.state = (uint8_t)my_int(p, COL_STATE);
+		m.queue = my_str(p, COL_QUEUE);
+		m.excepted = true;
+		m.queue = my_str(p, COL_QUEUE);
+		r = my_add_message(due->batch, &m, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void ask_queue(struct my_packet *p, const struct my_packet *found, const struct my_due *due)
+{
+	struct ob_str queue = my_str(found, 2);
+
+	if (queue.p)
+		(void)MY_ADD(p, sql_mysql_due_queue, MY_TEXT("reader", due->read->reader),
+			     MY_INT("partition", my_int(found, 0)), MY_INT("seq", my_int(found, 1)),
+			     MY_STR("queue", queue),
+			     MY_INT("limit", due->read->exception_limit - due->batch->count + 1));
+	else
+		(void)MY_ADD(p, sql_mysql_due_row, MY_TEXT("reader", due->read->reader),
+			     MY_INT("partition", my_int(found, 0)),
+			     MY_INT("seq", my_int(found, 1)));
+}
+
+int my_due_read(struct my_packet *found, size_t statement, struct my_due *due, struct ob_err *err)
+{
+	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
+	uint32_t heads = 0;
+	int r = 0;
+	bool more = true;
+
+	my_packet_init(&p, found->s, "reading exceptions");
+	my_use(found, statement);
+	while (r == 0 && more) {
+		my_packet_clear(&p);
+		while (p.statements < HEADS_PIECE && (more = my_step(found)) != 0) {
+			ask_queue(&p, found, due);
+			heads++;
+		}
+		if (p.statements == 0)
+			break;
+		r = my_packet_run(&p, err);
+		for (size_t i = 0; i < p.statements && r == 0; i++)
+			r = read_queue(&p, i, due, err);
+	}
+	due->more = r > 0 || heads == due->read->exception_limit;
+	return r < 0 ? r : 0;
+}

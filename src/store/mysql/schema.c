@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of the MySQL store: making and upgrading them. The server commits with every CREATE
+ * and ALTER, so these are steps that may be repeated, under a lock of their own, with the version
+ * written last.
+ */
+#include "store/mysql/schema.h"
+#include "base/cleanup.h"
+#include "base/sqltmpl.h"
+#include "store/mysql/source.h"
+#include "store/mysql/sql.h"
+#include "store/numbers.h"
+
+#include "sql_mysql.h"
+
+#include <inttypes.h>
+
+enum { SCRIPT_MAX = 64 * 1024, SETUP_WAIT_S = 20 };
+
+/* In the order in which they are made. */
+#define LOG_AND_COMPANIONS \
+	sql_mysql_outbox, sql_mysql_readers_table, sql_mysql_batches_table, \
+		sql_mysql_exceptions_table, sql_mysql_workers_table, sql_mysql_leases_table, \
+		sql_mysql_throughput_table
+
+/* upgrades[n] takes version n to n + 1: a template upgrade_<n>_to_<n+1>. */
+static const char *const upgrades[OB_SCHEMA_VERSION] = { NULL };
+
+static int expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
+		  struct ob_buf *out, struct ob_err *err)
+{
+	const struct ob_sqltmpl_number numbers[] = {
+		{ "schema_version", OB_SCHEMA_VERSION },
+		{ "partition_count", partition_count },
+		OB_STATE_NUMBERS
+#define X(name, text) { "view_" text, OB_VIEW_##name },
+			OB_VIEW_MAP(X)
+#undef X
+				{ NULL, 0 },
+	};
+
+	return ob_sqltmpl_expand(out, tmpl, layout, '`', numbers, err);
+}
+
+int my_run_schema(struct my_store *s, MYSQL *db, const char *tmpl, int64_t partition_count,
+		  struct ob_err *err)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SCRIPT_MAX);
+	int r = expand(s->base.layout, tmpl, partition_count, &sql, err);
+
+	return r < 0 ? r : my_exec(s, db, ob_buf_str(&sql), "changing the schema", err);
+}
+
+/* ---- one at a time --------------------------------------------------- */
+
+static int ask_lock(struct my_store *s, const char *tmpl, const char *purpose, int seconds,
+		    int64_t *ret_had, struct ob_err *err)
+{
+	return MY_NUMBER(s, "waiting for a lock", ret_had, err, tmpl, MY_TEXT("purpose", purpose),
+			 MY_TEXT("schema", my_schema(s)),
+			 MY_TEXT("table", s->base.layout->table[OB_TABLE_outbox]),
+			 MY_INT("seconds", seconds));
+}
+
+int my_lock(struct my_store *s, const char *purpose, int seconds, struct ob_err *err)
+{
+	int64_t had;
+	int r = ask_lock(s, sql_mysql_lock, purpose, seconds, &had, err);
+
+	if (r < 0)
+		return r;
+	return had == 1 ? 0
+			: ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,
+				     "another %s of this outbox runs: wait until it ends", purpose);
+}
+
+void my_unlock(struct my_store *s, const char *purpose)
+{
+	struct ob_err ignored;
+	int64_t had;
+
+	if (s->db && !s->broken)
+		(void)ask_lock(s, sql_mysql_unlock, purpose, 0, &had, &ignored);
+}
+
+/* ---- setup ----------------------------------------------------------- */
+
+static int add_indexes(struct my_store *s, int64_t count, struct ob_err *err)
+{
+	static const struct {
+		const char *suffix, *tmpl;
+	} indexes[] = {
+		{ "uniq_id", sql_mysql_add_uniq_id },
+		{ "uniq_aggregate_sequence", sql_mysql_add_uniq_aggregate_sequence },
+	};
+	size_t some = sizeof(indexes) / sizeof(indexes[0]);
+	char columns[1024];
+	int r = 0;
+
+	if (!s->base.layout->column[OB_COL_sequence_number][0])
+		some--;
+	for (size_t i = 0; i < some && r == 0; i++) {
+		r = my_index_columns(s, indexes[i].suffix, columns, err);
+		if (r == 0 && !columns[0])
+			r = my_run_schema(s, s->db, indexes[i].tmpl, count, err);
+	}
+	return r;
+}
+
+static int add_procedure(struct my_store *s, struct ob_err *err)
+{
+	char name[2 * OB_IDENT_SIZE];
+	int64_t there;
+
+	(void)snprintf(name, sizeof(name), "%s_push", s->base.layout->table[OB_TABLE_outbox]);
+	int r = MY_NUMBER(s, "reading the schema", &there, err, sql_mysql_procedure_info,
+			  MY_TEXT("schema", my_schema(s)), MY_TEXT("name", name));
+	return r != 0 ? (r < 0 ? r : 0) : my_run_schema(s, s->db, sql_mysql_procedure, 0, err);
+}
+
+static int upgrade(struct my_store *s, const struct my_found *found, struct ob_err *err)
+{
+	char place[256];
+	int r = 0;
+
+	for (int64_t v = found->version; v < OB_SCHEMA_VERSION && r == 0; v++) {
+		if (v == 0) /* nothing to upgrade: it is being made */
+			return 0;
+		if (!upgrades[v])
+			return ob_err_set(
+				err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+				"%s: no way to upgrade from schema version %" PRId64
+				", which no outbox has made: restore table '%s' from a backup",
+				my_place(s, place), v, s->base.layout->table[OB_TABLE_meta]);
+		r = my_run_schema(s, s->db, upgrades[v], found->partition_count, err);
+	}
+	return r;
+}
+
+static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, struct ob_err *err)
+{
+	static const char *const tables[] = { LOG_AND_COMPANIONS };
+	int64_t count = wish;
+	int r = my_run_schema(s, s->db, sql_mysql_meta, count, err);
+
+	if (r == 0)
+		r = my_run_schema(s, s->db, sql_mysql_meta_rows, count, err);
+	/* What a setup that was interrupted chose stays. */
+	if (r == 0)
+		r = my_meta(s, "partition_count", &count, err);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
+		r = my_run_schema(s, s->db, tables[i], count, err);
+	if (r == 0)
+		r = upgrade(s, found, err);
+	if (r == 0)
+		r = add_indexes(s, count, err);
+	if (r == 0)
+		r = my_run_schema(s, s->db, sql_mysql_messages_view, count, err);
+	if (r == 0)
+		r = add_procedure(s, err);
+	if (r == 0)
+		r = my_source_attach(s, err);
+	return r < 0 ? r : my_run_schema(s, s->db, sql_mysql_version, count, err);
+}
+
+static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setup_done *done,
+		 struct ob_err *err)
+{
+	struct my_found found;
+	char place[256];
+	int r = my_look_schema(s, &found, err);
+
+	if (r == 0)
+		r = my_check_columns(s, &found, err);
+	if (r == 0)
+		r = my_source_look(s, err);
+	if (r < 0)
+		return r;
+	if (found.any && !found.table[OB_TABLE_meta])
+		return ob_err_set(
+			err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
+			"%s: table '%s' is missing, but its companions are there: they were not "
+			"made by `outbox setup`; choose another table name in the layout",
+			my_place(s, place), s->base.layout->table[OB_TABLE_meta]);
+	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
+	return make_all(s, &found, wish->partition_count, err);
+}
+
+int my_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setup_done *ret_done,
+	     struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	struct ob_setup_done done;
+
+	if (wish->partitioned)
+		return ob_err_set(
+			err, OUTBOX_EINVAL, OB_ERR_FATAL,
+			"a log partitioned by number is not made on MySQL: its unique keys "
+			"would have to hold the number; leave --partitioned out");
+	int r = my_ready(s, true, err);
+	if (r == 0)
+		r = my_lock(s, "setup", SETUP_WAIT_S, err);
+	if (r == 0) {
+		r = setup(s, wish, &done, err);
+		my_unlock(s, "setup");
+	}
+	/* The next call has its time limit again. */
+	my_disconnect(s);
+	s->patient = false;
+	if (r < 0)
+		return r;
+	*ret_done = done;
+	return 0;
+}
+
+int my_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, struct ob_buf *out,
+		 struct ob_err *err)
+{
+	static const char *const parts[] = { sql_mysql_meta, sql_mysql_meta_rows,
+					     LOG_AND_COMPANIONS, sql_mysql_messages_view,
+					     sql_mysql_procedure };
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
+		r = expand(layout, parts[i], wish->partition_count, out, err);
+	if (r == 0)
+		r = my_source_sql(layout, out, err);
+	if (r == 0 && layout->source.table[0])
+		ob_buf_adds(out, ";\n");
+	return r < 0 ? r : expand(layout, sql_mysql_version, 0, out, err);
+}
+
+int my_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+{
+	return expand(layout, sql_mysql_grants, 0, out, err);
+}

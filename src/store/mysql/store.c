@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* The MySQL store: its options, opening and closing, and the table of operations. */
+#include "store/mysql/journal.h"
+#include "store/mysql/lease.h"
+#include "store/mysql/list.h"
+#include "store/mysql/proof.h"
+#include "store/mysql/read.h"
+#include "store/mysql/retain.h"
+#include "store/mysql/schema.h"
+#include "store/mysql/settle.h"
+#include "store/mysql/sql.h"
+#include "store/mysql/tx.h"
+
+static const struct ob_opt mysql_opts[] = {
+	{
+		.name = "password",
+		.type = OB_OPT_STR,
+		.flags = OB_OPT_SECRET,
+		.offset = offsetof(struct my_store, password),
+		.help = "The password, instead of writing it into the url.",
+	},
+	{
+		.name = "socket",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct my_store, socket),
+		.help = "Path of the server's Unix socket, instead of a host.",
+	},
+	{
+		.name = "connect_timeout",
+		.type = OB_OPT_DURATION_MS,
+		.offset = offsetof(struct my_store, connect_timeout_ms),
+		.dflt = "5s",
+		.min = 1000,
+		.max = 600000,
+		.help = "How long to wait for a connection.",
+	},
+	{
+		.name = "timeout",
+		.type = OB_OPT_DURATION_MS,
+		.offset = offsetof(struct my_store, timeout_ms),
+		.dflt = "30s",
+		.min = 1000,
+		.max = 3600000,
+		.help = "How long one statement may take before the connection is given up.",
+	},
+	{
+		.name = "lock_timeout",
+		.type = OB_OPT_DURATION_MS,
+		.offset = offsetof(struct my_store, lock_timeout_ms),
+		.dflt = "5s",
+		.min = 1000,
+		.max = 600000,
+		.help = "How long to wait for a lock of another transaction.",
+	},
+	{
+		.name = "ssl_ca",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct my_store, ssl_ca),
+		.help = "File of the authority that signed the server's certificate; the "
+			"connection "
+			"is then encrypted or refused.",
+	},
+	{
+		.name = "ssl_cert",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct my_store, ssl_cert),
+		.help = "File of our own certificate, for servers that ask for one.",
+	},
+	{
+		.name = "ssl_key",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct my_store, ssl_key),
+		.help = "File of the key of ssl_cert.",
+	},
+	{
+		.name = "ssl_verify",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct my_store, ssl_verify),
+		.dflt = "true",
+		.help = "With ssl_ca: whether the server's name must be that of its certificate.",
+	},
+	OB_OPT_END,
+};
+
+static int mysql_open_store(struct ob_store *store, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	int r = my_url_parse(s, mysql_opts, err);
+
+	return r < 0 ? r : my_ready(s, false, err);
+}
+
+static void mysql_close_store(struct ob_store *store)
+{
+	struct my_store *s = (struct my_store *)store;
+
+	my_disconnect(s);
+	my_templates_free(s->templates);
+	my_proof_free(s->proof);
+	my_url_done(&s->address);
+}
+
+/* Nothing tells us of another's commit: the caller polls. */
+static int mysql_wake_check(struct ob_store *store, bool *ret_news, struct ob_err *err)
+{
+	(void)store;
+	(void)err;
+	*ret_news = false;
+	return 0;
+}
+
+static void mysql_describe(struct ob_store *store, struct ob_buf *out)
+{
+	struct my_store *s = (struct my_store *)store;
+	bool maria = strstr(s->version, "MariaDB") != NULL;
+	char place[256];
+
+	ob_buf_addf(out, "%s %.*s, %s", maria ? "MariaDB" : "MySQL", (int)strcspn(s->version, "-"),
+		    s->version, my_place(s, place));
+}
+
+extern const struct ob_store_ops ob_store_mysql;
+
+const struct ob_store_ops ob_store_mysql = {
+	.name = "mysql",
+	.caps = OB_STORE_CONCURRENT_WRITERS,
+	.size = sizeof(struct my_store),
+	.opts = mysql_opts,
+	.open = mysql_open_store,
+	.close = mysql_close_store,
+	.setup = my_setup,
+	.setup_sql = my_setup_sql,
+	.grants_sql = my_grants_sql,
+	.check = my_check,
+	.advise = my_advise,
+	.tx_begin = my_tx_begin,
+	.tx_push = my_tx_push,
+	.tx_end = my_tx_end,
+	.reader_make = my_reader_make,
+	.readers = my_readers,
+	.reader_seek = my_reader_seek,
+	.reader_remove = my_reader_remove,
+	.take_over = my_take_over,
+	.read = my_read,
+	.settle = my_settle,
+	.beat = my_beat,
+	.reap = my_reap,
+	.leave = my_leave,
+	.workers = my_workers,
+	.seed = my_seed,
+	.take = my_take,
+	.renew = my_renew,
+	.release = my_release,
+	.partitions = my_partitions,
+	.free_leases = my_free_leases,
+	.resize = my_resize,
+	.stats = my_stats,
+	.throughput = my_throughput,
+	.list = my_list_messages,
+	.operate = my_operate,
+	.retain = my_retain,
+	.wake_check = mysql_wake_check,
+	.describe = mysql_describe,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The operations of the PostgreSQL store; each has its contract in store/store.h. */
+#ifndef OB_STORE_POSTGRES_OPS_H
+#define OB_STORE_POSTGRES_OPS_H
+
+#include "store/store.h"
+
+ob_store_setup_fn pg_setup;
+ob_store_setup_sql_fn pg_setup_sql;
+ob_store_grants_sql_fn pg_grants_sql;
+ob_store_check_fn pg_check;
+ob_store_advise_fn pg_advise;
+ob_store_tx_begin_fn pg_tx_begin;
+ob_store_tx_push_fn pg_tx_push;
+ob_store_tx_end_fn pg_tx_end;
+ob_store_reader_make_fn pg_reader_make;
+ob_store_readers_fn pg_readers;
+ob_store_reader_seek_fn pg_reader_seek;
+ob_store_reader_remove_fn pg_reader_remove;
+ob_store_take_over_fn pg_take_over;
+ob_store_read_fn pg_read;
+ob_store_settle_fn pg_settle;
+ob_store_beat_fn pg_beat;
+ob_store_reap_fn pg_reap;
+ob_store_leave_fn pg_leave;
+ob_store_workers_fn pg_workers;
+ob_store_seed_fn pg_seed;
+ob_store_take_fn pg_take;
+ob_store_renew_fn pg_renew;
+ob_store_release_fn pg_release;
+ob_store_partitions_fn pg_partitions;
+ob_store_free_leases_fn pg_free_leases;
+ob_store_resize_fn pg_resize;
+ob_store_adopt_fn pg_adopt;
+ob_store_stats_fn pg_stats;
+ob_store_throughput_fn pg_throughput;
+ob_store_list_fn pg_list;
+ob_store_operate_fn pg_operate;
+ob_store_retain_fn pg_retain;
+ob_store_wake_fd_fn pg_wake_fd;
+ob_store_wake_check_fn pg_wake_check;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* The SQLite store: its options and the table of its operations. */
+#include "store/sqlite/conn.h"
+#include "store/sqlite/journal.h"
+#include "store/sqlite/lease.h"
+#include "store/sqlite/list.h"
+#include "store/sqlite/push.h"
+#include "store/sqlite/reader.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/wake.h"
+
+static const char *const sync_choices[] = { "full", "normal", NULL };
+
+static const struct ob_opt sqlite_opts[] = {
+	{
+		.name = "busy_timeout",
+		.type = OB_OPT_DURATION_MS,
+		.offset = offsetof(struct lite_store, busy.timeout_ms),
+		.dflt = "5s",
+		.min = 0,
+		.max = 600000,
+		.help = "How long to wait for another writer's lock.",
+	},
+	{
+		.name = "synchronous",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct lite_store, synchronous),
+		.dflt = "full",
+		.choices = sync_choices,
+		.help = "normal: nothing that the relay writes waits for the disk.",
+	},
+	{
+		.name = "settle_durable",
+		.type = OB_OPT_BOOL,
+		.offset = offsetof(struct lite_store, settle_durable),
+		.dflt = "false",
+		.help = "Wait for the disk with every settle. Without, a power cut may undo the "
+			"last ones, and their messages are sent again.",
+	},
+	OB_OPT_END,
+};
+
+const struct ob_store_ops ob_store_sqlite = {
+	.name = "sqlite",
+	.caps = 0,
+	.size = sizeof(struct lite_store),
+	.opts = sqlite_opts,
+	.open = lite_open,
+	.close = lite_close,
+	.setup = lite_setup,
+	.setup_sql = lite_setup_sql,
+	.grants_sql = lite_grants_sql,
+	.check = lite_check,
+	.tx_begin = lite_tx_begin,
+	.tx_push = lite_tx_push,
+	.tx_end = lite_tx_end,
+	.reader_make = lite_reader_make,
+	.readers = lite_readers,
+	.reader_seek = lite_reader_seek,
+	.reader_remove = lite_reader_remove,
+	.take_over = lite_take_over,
+	.read = lite_read,
+	.settle = lite_settle,
+	.beat = lite_beat,
+	.reap = lite_reap,
+	.leave = lite_leave,
+	.workers = lite_workers,
+	.seed = lite_seed,
+	.take = lite_take,
+	.renew = lite_renew,
+	.release = lite_release,
+	.partitions = lite_partitions,
+	.free_leases = lite_free_leases,
+	.resize = lite_resize,
+	.stats = lite_stats,
+	.throughput = lite_throughput,
+	.list = lite_list,
+	.operate = lite_operate,
+	.retain = lite_retain,
+	.wake_fd = lite_wake_fd,
+	.wake_check = lite_wake_check,
+	.describe = lite_describe,
+};
