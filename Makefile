@@ -9,7 +9,7 @@ TORTURE_SECONDS ?= 60
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
-.PHONY: all bench demo test asan tsan sim torture fuzz style install clean help
+.PHONY: all bench demo test asan threads tsan sim torture fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
@@ -33,6 +33,10 @@ asan: build-asan/build.ninja ## run the tests under AddressSanitizer and UBSan
 	ninja -C build-asan
 	ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		tools/run-tests build-asan --timeout-multiplier 4 $(TESTFLAGS)
+
+threads: build-tsan/build.ninja ## run the tests of threads, and only these, under ThreadSanitizer
+	ninja -C build-tsan thread-tests
+	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 --suite threads $(TESTFLAGS)
 
 tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
 	ninja -C build-tsan

@@ -34,6 +34,12 @@ SELECT $1, u.p::smallint, u.seq, u.state::smallint, u.attempts::int, {>due_of}, 
  WHERE {>won}
     ON CONFLICT DO NOTHING
 
+-- name: find
+-- The place of the exception u.seq. By its place a row is found in one step whatever the planner knows of the table: joined by the
+-- key, a plan that was made while there were few exceptions reads all of them for each.
+CROSS JOIN LATERAL (SELECT e.ctid AS place FROM {exceptions} AS e
+  WHERE e.reader = $1 AND e.partition_no = u.p::smallint AND e.seq = u.seq LIMIT 1) AS f
+
 -- name: except_set
 -- As except_add; $13 attempts as they were; $14: 1 whatever its state (an operator), else only one that is still to be sent.
 UPDATE {exceptions} AS x
@@ -41,23 +47,23 @@ UPDATE {exceptions} AS x
        since = CASE WHEN x.state = u.state::smallint THEN x.since ELSE clock_timestamp() END
   FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[])
     AS u (p, b, e, seq, state, attempts, due_how, due, queue, error, was)
- WHERE x.reader = $1 AND x.partition_no = u.p::smallint AND x.seq = u.seq AND x.attempts = u.was
+  {>find}
+ WHERE x.ctid = f.place AND x.attempts = u.was
    AND ($14::bigint = 1 OR x.state IN ({=waiting}, {=failed}, {=delayed})) AND {>won}
 
 -- name: except_remove
 -- $6 seq.
-DELETE FROM {exceptions} AS x USING unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS u (p, b, e, seq)
- WHERE x.reader = $1 AND x.partition_no = u.p::smallint AND x.seq = u.seq AND {>won}
+DELETE FROM {exceptions} AS x
+ WHERE x.ctid = ANY (ARRAY(SELECT f.place FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS u (p, b, e, seq)
+  {>find} WHERE {>won}))
 
 -- name: promote
--- $6 queues: the head of each becomes due if it waits without a time. The head is a value that the row is found by: joined, it
--- could become a filter over all rows of the partition.
+-- $6 queues: the head of each becomes due if it waits without a time.
 UPDATE {exceptions} AS x SET due = clock_timestamp()
-  FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) AS u (p, b, e, queue)
- WHERE x.reader = $1 AND x.partition_no = u.p::smallint
-   AND x.seq = (SELECT h.seq FROM {exceptions} AS h
-      WHERE h.reader = $1 AND h.partition_no = u.p::smallint AND h.queue = u.queue COLLATE "C" ORDER BY h.queue, h.seq LIMIT 1)
-   AND x.state = {=waiting} AND x.due IS NULL AND {>won}
+ WHERE x.ctid = ANY (ARRAY(SELECT h.place FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) AS u (p, b, e, queue)
+   CROSS JOIN LATERAL (SELECT h.ctid AS place, h.state, h.due FROM {exceptions} AS h
+      WHERE h.reader = $1 AND h.partition_no = u.p::smallint AND h.queue = u.queue COLLATE "C" ORDER BY h.queue, h.seq LIMIT 1) AS h
+   WHERE h.state = {=waiting} AND h.due IS NULL AND {>won}))
 
 -- name: promote_all
 -- After a resize: the queues of every reader.

@@ -13,6 +13,7 @@ enum {
 	SINK_WAIT_MS = 5,
 	ONCE_STORE_ERRORS = 6, /* failed calls after which a single tick gives up */
 	SETTLER_IDLE_MS = 5000,
+	READ_AHEAD_FROM = 64,
 };
 
 /* ---- making ---------------------------------------------------------- */
@@ -57,9 +58,21 @@ static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 	if (r >= 0)
 		r = open_sink(slot->relay, &slot->sink, err);
 	if (r >= 0)
-		r = ob_settler_new(&(struct ob_settler_conf){ open_store, slot->relay,
-							      slot->wake_fd, SETTLER_IDLE_MS },
-				   &slot->settler, err);
+		r = ob_store_thread_new(
+			&(struct ob_store_thread_conf){
+				.open = open_store,
+				.arg = slot->relay,
+				.wake_fd = slot->wake_fd,
+				.idle_ms = SETTLER_IDLE_MS,
+			},
+			&slot->settler, err);
+	if (r >= 0)
+		r = ob_store_thread_new(
+			&(struct ob_store_thread_conf){
+				.store = slot->store,
+				.wake_fd = slot->wake_fd,
+			},
+			&slot->read_ahead, err);
 	return r;
 }
 
@@ -109,6 +122,8 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 		.store = slot->store,
 		.sink = slot->sink,
 		.settler = slot->settler,
+		.read_ahead = slot->read_ahead,
+		.read_ahead_from = READ_AHEAD_FROM,
 		.clock = relay->clock,
 		.view = &slot->view,
 		.metrics = &slot->metrics,
@@ -231,7 +246,8 @@ int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, 
 static void free_slot(struct ob_relay_slot *slot)
 {
 	ob_worker_free(slot->worker);
-	ob_settler_free(slot->settler);
+	ob_store_thread_free(slot->settler);
+	ob_store_thread_free(slot->read_ahead);
 	ob_leaser_done(&slot->leaser);
 	ob_sink_free(slot->sink);
 	ob_store_free(slot->store);

@@ -12,9 +12,9 @@ struct ob_relay_slot {
 	pthread_t thread;
 	bool started;
 	struct ob_uuid id;
-	struct ob_store *store;     /* the worker thread's */
-	struct ob_sink *sink;       /* the worker thread's */
-	struct ob_settler *settler; /* the worker thread's, with a thread of its own */
+	struct ob_store *store;                       /* the worker thread's */
+	struct ob_sink *sink;                         /* the worker thread's */
+	struct ob_store_thread *settler, *read_ahead; /* the worker thread's */
 	struct ob_relay_worker *worker;
 	struct ob_metrics metrics;
 	bool metrics_made;

@@ -106,6 +106,12 @@ void ob_worker_free(struct ob_relay_worker *worker)
 		return;
 	if (worker->job_runs)
 		(void)worker->conf.settler->ended(worker->conf.settler, true);
+	if (worker->reading) {
+		(void)worker->conf.read_ahead->ended(worker->conf.read_ahead, true);
+		for (size_t i = 0;
+		     worker->read_job.base.r >= 0 && i < worker->read_job.read.part_count; i++)
+			ob_progress_done(&worker->read_parts[i].after);
+	}
 	ob_sink_reset(worker->conf.sink);
 	ob_flight_done(&worker->flight);
 	ob_suspects_done(&worker->suspects);
@@ -232,11 +238,30 @@ static void check_probe(struct ob_relay_worker *worker)
 }
 
 /*
+ * While a read runs on another thread, the sink is served and nothing else changes: to leases, the
+ * journal and settles a read is one instant. A settle that ended meanwhile is taken in afterwards;
+ * so a key whose failure it recorded still parks what the read brings of it, and the read, which
+ * may not have seen that failure, cannot overtake it (P3). And what fails meanwhile is not settled
+ * before the read has ended: else the read could bring it a second time, as an exception (P4).
+ */
+static bool work_while_reading(struct ob_relay_worker *worker)
+{
+	if (ob_worker_read_end(worker) || ob_worker_poll(worker, 0))
+		return true;
+	/* A partition may be another's by now, or be asked back: that is taken in first. */
+	return atomic_load(&worker->stop) == OB_STOP_NO &&
+	       atomic_load(&worker->conf.view->version) == worker->view_version &&
+	       ob_worker_send(worker, false);
+}
+
+/*
  * One thing at a time. What the sink gave comes first, then it gets more to do;
  * while it is at that, the store brings what comes next, and concurrently records what is over.
  */
 static bool work(struct ob_relay_worker *worker)
 {
+	if (worker->reading)
+		return work_while_reading(worker);
 	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker) ||
 	    ob_worker_give_up_queued(worker))
 		return true;
@@ -281,6 +306,11 @@ static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_s
 	int64_t wake = read_wake(worker, now, step->store_fd);
 	const struct ob_entry *oldest = ob_flight_outcome(&worker->flight);
 
+	/* The end of the read wakes the worker; until then only the sink has something to say. */
+	if (worker->reading)
+		return worker->flight.in_flight + worker->flight.queued == 0
+			       ? INT64_MAX
+			       : now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US);
 	if (worker->flight.in_flight > 0)
 		wake = min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
 	if (worker->stopping == OB_STOP_NO && !worker->job_runs)
@@ -340,11 +370,12 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 	}
 	step.state = worker->state;
 	step.beside_us = worker->job_runs ? worker->settle_began_us : 0;
+	if (worker->reading && (!worker->job_runs || worker->read_began_us < step.beside_us))
+		step.beside_us = worker->read_began_us;
 	if (step.state == OB_WORKER_RUNNING && !step.worked) {
-		int news_fd = ob_store_wake_fd(worker->conf.store);
-
 		/* News that nobody reads would end every wait at once. */
-		step.store_fd = ob_worker_wants_news(worker) ? news_fd : -1;
+		if (ob_worker_wants_news(worker))
+			step.store_fd = ob_store_wake_fd(worker->conf.store);
 		if (worker->flight.in_flight > 0)
 			step.sink_fd = ob_sink_fd(worker->conf.sink);
 		step.wake_us = next_wake(worker, &step);
@@ -355,7 +386,7 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 bool ob_worker_is_idle(const struct ob_relay_worker *worker)
 {
 	return worker->flight.count == 0 && worker->unrecorded == 0 && !worker->settles &&
-	       worker->untaken == 0 && !ob_worker_is_hungry(worker) &&
+	       !worker->reading && worker->untaken == 0 && !ob_worker_is_hungry(worker) &&
 	       worker->store_retry_us == 0 && worker->data.fetches > 0;
 }
 

@@ -15,7 +15,7 @@
 #include "config/config.h"
 #include "relay/leaser.h"
 #include "relay/metrics.h"
-#include "relay/settler.h"
+#include "relay/store_thread.h"
 
 /* The failure classifier: may turn the kind that the sink gave into another one. */
 typedef enum ob_err_kind ob_classify_fn(void *arg, const struct ob_message *message,
@@ -30,7 +30,9 @@ struct ob_worker_conf {
 	struct ob_uuid id;                   /* the owner of the leases */
 	struct ob_store *store;              /* all borrowed, and outlive the worker */
 	struct ob_sink *sink;
-	struct ob_settler *settler; /* NULL: the worker settles by itself */
+	struct ob_store_thread *settler;    /* NULL: the worker settles by itself */
+	struct ob_store_thread *read_ahead; /* NULL: it reads by itself; else lent `store` */
+	uint32_t read_ahead_from; /* unconfirmed messages from which on that is worth it */
 	const struct ob_clock *clock;
 	struct ob_lease_view *view;
 	struct ob_metrics *metrics; /* NULL: none */
@@ -61,7 +63,7 @@ struct ob_step {
 	int64_t wake_us; /* else: nothing to do before this time of the boot clock, unless an fd is
 			    readable, the view has a new version, or stop was called */
 	int store_fd, sink_fd; /* to wait on for reading; -1: none */
-	int64_t beside_us;     /* start of the concurrent settle; 0 if none */
+	int64_t beside_us;     /* start of the oldest concurrent store call; 0 if none */
 };
 
 struct ob_relay_worker;
@@ -69,8 +71,8 @@ struct ob_relay_worker;
 /* On success the caller owns *ret_worker. */
 int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **ret_worker,
 		  struct ob_err *err);
-/* Forget everything, as a crash would; the sink is reset, the store is not called, a settle that
- * runs is waited for. NULL is allowed. */
+/* Forget everything, as a crash would; the sink is reset, the store is not called, a settle or read
+ * that runs is waited for. NULL is allowed. */
 void ob_worker_free(struct ob_relay_worker *worker);
 
 /*

@@ -100,6 +100,13 @@ struct ob_relay_worker {
 	struct ob_ack acks[OB_WORKER_ACKS];
 	struct ob_read_part read_parts[OB_FLIGHT_PARTITIONS];
 
+	/* the read that runs */
+	struct ob_read_job read_job;
+	struct ob_flight_batch *read_batch; /* what it fills */
+	int read_lane;
+	int64_t read_began_us;
+	bool reading; /* read_ahead has it, and the store with it: see work() in worker.c */
+
 	/* what is not recorded yet, and the settle that runs */
 	struct ob_worker_tally tally[OB_FLIGHT_PARTITIONS];
 	uint32_t unrecorded; /* of all partitions */
@@ -173,6 +180,8 @@ bool ob_worker_has_unrecorded(const struct ob_relay_worker *worker, uint32_t has
 
 /* worker_read.c */
 bool ob_worker_read(struct ob_relay_worker *worker);
+/* Take in what was read concurrently, if the read has ended; only while `reading`. */
+bool ob_worker_read_end(struct ob_relay_worker *worker);
 bool ob_worker_check_news(struct ob_relay_worker *worker);
 /* There may be something in every lane. */
 void ob_worker_make_hungry(struct ob_relay_worker *worker);

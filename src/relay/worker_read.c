@@ -195,71 +195,102 @@ static void plan_next(struct ob_relay_worker *worker, const struct ob_batch *bat
 	worker->idle_until_us = now + ob_backoff_next_ms(&worker->idle_backoff) * 1000;
 }
 
-static int read_log(struct ob_relay_worker *worker, struct ob_flight_batch *batch, uint32_t left,
-		    int lane, struct ob_err *err)
+/* What the next read asks for. */
+static void plan_read(struct ob_relay_worker *worker, uint32_t left, int lane)
 {
 	const struct ob_config_relay *relay = worker->conf.relay;
 	uint32_t share = left / 2 < relay->batch_size ? left / 2 : relay->batch_size;
 	uint32_t limit = left - share < relay->batch_size ? left - share : relay->batch_size;
-	struct ob_read_done done;
-	struct ob_read read = {
-		.reader = relay->name,
-		.target = relay->reads,
-		.parts = worker->read_parts,
-		.part_count = choose_parts(worker, lane, ob_worker_now(worker)),
-		.limit = limit,
-		.max_bytes = (size_t)relay->batch_bytes,
-		.exception_limit = share,
-		.ordering = worker->flight.conf.ordering,
-		.end_seq = worker->conf.end_seq,
+	struct ob_read *read = &worker->read_job.read;
+
+	worker->read_lane = lane;
+	worker->read_job = (struct ob_read_job){
+		.base = { .call = ob_read_job_call, .err = OB_ERR_INIT },
+		.read = {
+			.reader = relay->name,
+			.target = relay->reads,
+			.parts = worker->read_parts,
+			.part_count = choose_parts(worker, lane, ob_worker_now(worker)),
+			.limit = limit,
+			.max_bytes = (size_t)relay->batch_bytes,
+			.exception_limit = share,
+			.ordering = worker->flight.conf.ordering,
+			.end_seq = worker->conf.end_seq,
+		},
+		.batch = &worker->read_batch->batch,
 	};
-
-	read.exclude_count = ob_flight_exceptions(&worker->flight, &read.exclude);
-
-	int r = ob_store_read(worker->conf.store, &read, &batch->batch, &done, err);
-
-	if (r >= 0) {
-		r = follow(worker, batch, read.part_count, err);
-		plan_next(worker, &batch->batch, lane, &done);
-	}
-	for (size_t i = 0; i < read.part_count; i++)
-		ob_progress_done(&worker->read_parts[i].after);
-	return r;
+	read->exclude_count = ob_flight_exceptions(&worker->flight, &read->exclude);
 }
 
-bool ob_worker_read(struct ob_relay_worker *worker)
+/* Take in what the read brought. */
+static void finish_read(struct ob_relay_worker *worker)
 {
-	struct ob_err err = OB_ERR_INIT;
-	int64_t began = ob_worker_now(worker);
-	uint32_t left;
-
-	if (!is_due(worker) || !ob_worker_can_read(worker))
-		return false;
-	left = room(worker);
-
-	struct ob_flight_batch *batch = left > 0 ? ob_flight_read_begin(&worker->flight) : NULL;
-
-	if (!batch)
-		return false;
-	(void)OB_FAULT(OB_FAULT_READ_BEFORE);
-	if (began >= worker->retry_due_us)
-		worker->retry_due_us = INT64_MAX;
-
-	int r = read_log(worker, batch, left, choose_lane(worker, began), &err);
+	struct ob_read_job *job = &worker->read_job;
+	struct ob_flight_batch *batch = worker->read_batch;
 	uint32_t count = batch->batch.count;
 
+	if (job->base.r >= 0) {
+		job->base.r = follow(worker, batch, job->read.part_count, &job->base.err);
+		plan_next(worker, &batch->batch, worker->read_lane, &job->done);
+		for (size_t i = 0; i < job->read.part_count; i++)
+			ob_progress_done(&worker->read_parts[i].after);
+	}
 	ob_flight_read_end(batch);
-	if (r < 0) {
+	worker->read_batch = NULL;
+	if (job->base.r < 0) {
 		ob_worker_make_hungry(worker);
-		ob_worker_store_failed(worker, "reading", &err);
-		return true;
+		ob_worker_store_failed(worker, "reading", &job->base.err);
+		return;
 	}
 	(void)OB_FAULT(OB_FAULT_READ_AFTER);
 	ob_worker_store_ok(worker);
 	worker->data.fetches++;
 	worker->data.fetched += count;
-	worker->data.last_fetch_us = ob_worker_now(worker) - began;
+	worker->data.last_fetch_us = ob_worker_now(worker) - worker->read_began_us;
 	worker->data.fetch_us += (uint64_t)worker->data.last_fetch_us;
+}
+
+/* Handing a call to another thread costs some microseconds: worth it when the sink is busy. */
+static bool begin_beside(struct ob_relay_worker *worker)
+{
+	struct ob_store_thread *thread = worker->conf.read_ahead;
+
+	if (!thread ||
+	    worker->flight.queued + worker->flight.in_flight < worker->conf.read_ahead_from)
+		return false;
+	worker->reading = thread->start(thread, &worker->read_job.base);
+	return worker->reading;
+}
+
+bool ob_worker_read(struct ob_relay_worker *worker)
+{
+	struct ob_read_job *job = &worker->read_job;
+	uint32_t left;
+
+	if (!is_due(worker) || !ob_worker_can_read(worker))
+		return false;
+	left = room(worker);
+	worker->read_batch = left > 0 ? ob_flight_read_begin(&worker->flight) : NULL;
+	if (!worker->read_batch)
+		return false;
+	worker->read_began_us = ob_worker_now(worker);
+	(void)OB_FAULT(OB_FAULT_READ_BEFORE);
+	if (worker->read_began_us >= worker->retry_due_us)
+		worker->retry_due_us = INT64_MAX;
+	plan_read(worker, left, choose_lane(worker, worker->read_began_us));
+	if (begin_beside(worker))
+		return true;
+	job->base.r = job->base.call(&job->base, worker->conf.store, &job->base.err);
+	finish_read(worker);
+	return true;
+}
+
+bool ob_worker_read_end(struct ob_relay_worker *worker)
+{
+	if (!worker->conf.read_ahead->ended(worker->conf.read_ahead, false))
+		return false;
+	worker->reading = false;
+	finish_read(worker);
 	return true;
 }
 
@@ -268,7 +299,7 @@ bool ob_worker_read(struct ob_relay_worker *worker)
 bool ob_worker_wants_news(const struct ob_relay_worker *worker)
 {
 	return worker->stopping == OB_STOP_NO && !ob_worker_is_hungry(worker) &&
-	       worker->store_retry_us == 0;
+	       worker->store_retry_us == 0 && !worker->reading;
 }
 
 bool ob_worker_check_news(struct ob_relay_worker *worker)

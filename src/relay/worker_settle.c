@@ -386,7 +386,7 @@ static bool may_run_beside(const struct ob_relay_worker *worker)
 
 static bool begin_beside(struct ob_relay_worker *worker)
 {
-	if (!worker->conf.settler->start(worker->conf.settler, &worker->job))
+	if (!worker->conf.settler->start(worker->conf.settler, &worker->job.base))
 		return false;
 	worker->job_runs = true;
 	return true;
@@ -422,15 +422,15 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker)
 	if (!worker->job_runs || !worker->conf.settler->ended(worker->conf.settler, false))
 		return false;
 	worker->job_runs = false;
-	if (job->r >= 0) {
+	if (job->base.r >= 0) {
 		ob_backoff_reset(&worker->alone_backoff);
 		end_settle(worker);
 		return true;
 	}
-	if (job->err.kind == OB_ERR_FATAL)
-		ob_worker_store_failed(worker, "settling", &job->err);
+	if (job->base.err.kind == OB_ERR_FATAL)
+		ob_worker_store_failed(worker, "settling", &job->base.err);
 	else
-		beside_failed(worker, &job->err);
+		beside_failed(worker, &job->base.err);
 	return true;
 }
 
@@ -466,6 +466,7 @@ static void collect(struct ob_relay_worker *worker)
 	if (flush)
 		worker->flush_us = now + OB_WORKER_FLUSH_US;
 	worker->job = (struct ob_settle_job){
+		.base = { .call = ob_settle_job_call },
 		.settle = {
 			.reader = worker->conf.relay->name,
 			.owner = worker->owner,

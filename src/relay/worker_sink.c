@@ -360,6 +360,8 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 		if (worker->parts[hash].draining)
 			break;
 		if (!ob_worker_may_send(worker, hash)) {
+			if (worker->reading)
+				break;
 			/* Too late to be sure that it is ours: take it over again, or leave it. */
 			ob_worker_lose(worker, hash, true);
 			return true;

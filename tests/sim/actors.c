@@ -5,65 +5,82 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- settling beside the worker --------------------------------------- */
-
-static struct sim_actor *actor_of(struct ob_settler *settler)
-{
-	return (struct sim_actor *)((char *)settler - offsetof(struct sim_actor, settler));
-}
+/* ---- store calls concurrent with the worker ---------------------------- */
 
 static void arm(struct sim *sim, const struct sim_actor *actor, struct ob_store *store);
 static void disarm(struct sim *sim, const struct sim_actor *actor, struct ob_store *store);
 
-static void run_job(struct sim_actor *actor)
+static void call_job(struct sim_thread *thread)
 {
+	struct sim_actor *actor = thread->actor;
 	struct sim *sim = actor->sim;
-	struct ob_settle_job *job = actor->job;
+	struct ob_store_job *job = thread->job;
 	struct sim_actor *current = sim->current;
 	bool reply_lost = actor->reply_lost;
 
 	sim->current = actor;
-	arm(sim, actor, actor->settler_store);
+	arm(sim, actor, thread->store);
 	job->err = (struct ob_err)OB_ERR_INIT;
-	job->r = ob_store_settle(actor->settler_store, &job->settle, &job->err);
-	disarm(sim, actor, actor->settler_store);
+	job->r = job->call(job, thread->store, &job->err);
+	disarm(sim, actor, thread->store);
 	sim_check_stored(sim);
 	actor->reply_lost = reply_lost;
 	sim->current = current;
-	actor->job_done = true;
+	thread->called = true;
 }
 
-/* It is recorded at once and told later, or recorded later. */
-static bool start_job(struct ob_settler *settler, struct ob_settle_job *job)
+/* The call is made at once and its end told later, or it is made later. */
+static bool start_job(struct ob_store_thread *base, struct ob_store_job *job)
 {
-	struct sim_actor *actor = actor_of(settler);
-	struct sim *sim = actor->sim;
+	struct sim_thread *thread = (struct sim_thread *)base;
+	struct sim *sim = thread->actor->sim;
 
 	if (sim_chance(sim, 200))
 		return false;
-	sim->counts.beside++;
-	actor->job = job;
-	actor->job_done = false;
-	actor->job_due_us =
-		sim_now(sim) + sim_between(&sim->rng, 0, 1) * sim_between(&sim->rng, 0, 600000);
+	sim->counts.beside += thread == &thread->actor->settler;
+	sim->counts.read_ahead += thread == &thread->actor->read_ahead;
+	thread->job = job;
+	thread->called = false;
+	thread->due_us =
+		sim_now(sim) + sim_between(&sim->rng, 0, 1) *
+				       sim_between(&sim->rng, 0, sim->healed ? 5000 : 600000);
 	if (sim_chance(sim, 300))
-		run_job(actor);
+		call_job(thread);
 	return true;
 }
 
 /* With `wait` the worker is gone: what it had begun may happen or not. */
-static bool job_ended(struct ob_settler *settler, bool wait)
+static bool job_ended(struct ob_store_thread *base, bool wait)
 {
-	struct sim_actor *actor = actor_of(settler);
-	struct sim *sim = actor->sim;
+	struct sim_thread *thread = (struct sim_thread *)base;
+	struct sim *sim = thread->actor->sim;
 
-	if (!wait && sim_now(sim) < actor->job_due_us)
+	if (!wait && sim_now(sim) < thread->due_us)
 		return false;
-	sim->counts.cut_off += wait;
-	if (!actor->job_done && (!wait || sim_chance(sim, 500)))
-		run_job(actor);
-	actor->job = NULL;
+	sim->counts.cut_off += wait && thread == &thread->actor->settler;
+	if (!thread->called && (!wait || sim_chance(sim, 500)))
+		call_job(thread);
+	else if (!thread->called)
+		thread->job->r = -1;
+	thread->job = NULL;
 	return true;
+}
+
+/* The end of a call wakes the worker, once. */
+static void wake_with(struct sim_actor *actor, const struct sim_thread *thread)
+{
+	if (thread->job && thread->due_us > sim_now(actor->sim) &&
+	    actor->worker_wake_us > thread->due_us)
+		actor->worker_wake_us = thread->due_us;
+}
+
+static struct sim_thread make_thread(struct sim_actor *actor, struct ob_store *store)
+{
+	return (struct sim_thread){
+		.base = { start_job, job_ended },
+		.actor = actor,
+		.store = store,
+	};
 }
 
 /* ---- starting --------------------------------------------------------- */
@@ -138,7 +155,9 @@ static void make_engine(struct sim *sim, struct sim_actor *actor, const struct o
 			     .id = *id,
 			     .store = actor->worker_store,
 			     .sink = actor->sink,
-			     .settler = &actor->settler,
+			     .settler = &actor->settler.base,
+			     .read_ahead = &actor->read_ahead.base,
+			     .read_ahead_from = 1,
 			     .clock = &sim->clock.clock,
 			     .view = &actor->view,
 			     .metrics = &actor->metrics,
@@ -171,7 +190,8 @@ void sim_actor_start(struct sim *sim, uint32_t slot)
 	actor->worker_store = connect(sim, NULL);
 	actor->leaser_store = connect(sim, &actor->leaser_inner);
 	actor->settler_store = connect(sim, NULL);
-	actor->settler = (struct ob_settler){ start_job, job_ended };
+	actor->settler = make_thread(actor, actor->settler_store);
+	actor->read_ahead = make_thread(actor, actor->worker_store);
 	make_sink(sim, actor);
 	make_engine(sim, actor, &id);
 	sim_note(sim, SIM_EV_START, NULL, actor, slot, 0, 0);
@@ -398,8 +418,8 @@ void sim_step_worker(struct sim *sim, struct sim_actor *actor)
 	check_losses(sim, actor);
 	sim->current = NULL;
 	actor->worker_wake_us = step.worked ? sim_now(sim) : step.wake_us;
-	if (actor->job && actor->worker_wake_us > actor->job_due_us)
-		actor->worker_wake_us = actor->job_due_us;
+	wake_with(actor, &actor->settler);
+	wake_with(actor, &actor->read_ahead);
 	if (step.state == OB_WORKER_FAILED && sim->foreign) {
 		sim->counts.refusals++;
 		sim_actor_end(sim, actor, sim_between(&sim->rng, 100, 2000));

@@ -196,9 +196,10 @@ static bool hangs_up(const struct sim *sim)
 	for (uint32_t i = 1; i <= sim->message_count && sim->hang_up_count > 0; i++) {
 		const struct sim_message *m = &sim->messages[i];
 
-		/* One that an operator gave up may still be in a worker's memory. */
+		/* One that an operator gave up, or that is held by now, may still be in a worker's
+		 * memory. */
 		if (m->poison == SIM_POISON_HANG_UP && m->fate == SIM_COMMITTED && m->exists &&
-		    (!sim_is_over(m) || m->removed) && !sim_is_held(sim, m))
+		    (!sim_is_over(m) || m->removed))
 			return true;
 	}
 	return false;

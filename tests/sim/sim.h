@@ -49,6 +49,7 @@ enum {
 	X(moves, "partitions given up for balance") \
 	X(fenced, "outcomes that the store refused as another's") \
 	X(beside, "settles that ran concurrently with a worker") \
+	X(read_ahead, "reads that ran concurrently with a worker") \
 	X(cut_off, "settles that a crash left open") \
 	X(store_before, "store calls that failed") \
 	X(store_after, "store calls whose reply was lost") \
@@ -154,6 +155,16 @@ struct sim_message {
 	uint32_t copies;
 };
 
+/* Store calls that run concurrently with a worker. */
+struct sim_thread {
+	struct ob_store_thread base;
+	struct sim_actor *actor;
+	struct ob_store *store;
+	struct ob_store_job *job; /* NULL: none */
+	bool called;              /* and the worker does not know it yet */
+	int64_t due_us;           /* when it will */
+};
+
 /* One worker from its start to its end, with its leaser and its connections. */
 struct sim_actor {
 	struct sim *sim;
@@ -161,10 +172,7 @@ struct sim_actor {
 	char name[12], host[8];
 	struct ob_store *worker_store, *leaser_store, *settler_store;
 	struct ob_store *leaser_inner; /* what the leaser's wraps */
-	struct ob_settler settler;     /* first what a settler must have, then ours: */
-	struct ob_settle_job *job;     /* NULL: none */
-	bool job_done;                 /* recorded, and the worker does not know it yet */
-	int64_t job_due_us;            /* when it will */
+	struct sim_thread settler, read_ahead;
 	struct ob_sink *sink;
 	struct ob_memsink_plan sink_plan;
 	struct ob_lease_view view;

@@ -4,9 +4,10 @@
 
 #include <check.h>
 
-static bool start(struct ob_settler *settler, struct ob_settle_job *job)
+static bool start(struct ob_store_thread *settler, struct ob_store_job *base)
 {
 	struct fake_settler *fake = (struct fake_settler *)settler;
+	struct ob_settle_job *job = (struct ob_settle_job *)base;
 
 	ck_assert_ptr_null(fake->job);
 	if (fake->refuse)
@@ -27,16 +28,18 @@ static bool start(struct ob_settler *settler, struct ob_settle_job *job)
 
 static void record(struct fake_settler *fake, struct ob_settle_job *job)
 {
-	job->err = (struct ob_err)OB_ERR_INIT;
-	job->r = 0;
+	struct ob_store_job *base = &job->base;
+
+	base->err = (struct ob_err)OB_ERR_INIT;
+	base->r = 0;
 	if (fake->fail == OB_ERR_NONE || fake->reply_lost)
-		job->r = ob_store_settle(fake->store, &job->settle, &job->err);
-	ck_assert_msg(job->r >= 0, "%s", job->err.msg);
+		base->r = base->call(base, fake->store, &base->err);
+	ck_assert_msg(base->r >= 0, "%s", base->err.msg);
 	if (fake->fail != OB_ERR_NONE)
-		job->r = ob_err_set(&job->err, OUTBOX_ESTORE, fake->fail, "as the test wants it");
+		base->r = ob_err_set(&base->err, OUTBOX_ESTORE, fake->fail, "as the test wants it");
 }
 
-static bool ended(struct ob_settler *settler, bool wait)
+static bool ended(struct ob_store_thread *settler, bool wait)
 {
 	struct fake_settler *fake = (struct fake_settler *)settler;
 
@@ -53,7 +56,7 @@ void fake_settler_init(struct fake_settler *fake, struct ob_memdb *db)
 {
 	struct ob_err err = OB_ERR_INIT;
 
-	fake->base = (struct ob_settler){ start, ended };
+	fake->base = (struct ob_store_thread){ start, ended };
 	fake->db = db;
 	if (ob_store_memory_open(db, &fake->store, &err) < 0)
 		ck_abort_msg("%s", err.msg);

@@ -8,7 +8,7 @@
 enum { FAKE_SETTLER_PARTS = OB_LANES * RIG_PARTITIONS };
 
 struct fake_settler {
-	struct ob_settler base;
+	struct ob_store_thread base;
 	struct ob_memdb *db;
 	struct ob_store *store;
 	struct ob_settle_job *job; /* NULL: none runs */

@@ -41,7 +41,7 @@ struct rig {
 	struct ob_config_relay relay;
 	struct ob_log relay_log;
 	struct ob_buf said;         /* what was logged, line by line */
-	struct ob_settler *settler; /* of nodes that start from now on; NULL: none */
+	struct ob_store_thread *settler; /* of nodes that start from now on; NULL: none */
 	int64_t end_seq;            /* likewise */
 	struct rig_node nodes[4];
 	uint32_t node_count;

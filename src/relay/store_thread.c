@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The settler's thread. */
-#include "relay/settler.h"
+/* A thread that makes store calls for a worker. */
+#include "relay/store_thread.h"
 
 #include "base/cleanup.h"
 
@@ -10,34 +10,46 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-struct settler {
-	struct ob_settler base;
-	struct ob_settler_conf conf;
+struct store_thread {
+	struct ob_store_thread base;
+	struct ob_store_thread_conf conf;
 	pthread_t thread;
 	bool started;           /* the caller's */
-	struct ob_store *store; /* the thread's; NULL: not connected */
+	struct ob_store *store; /* the thread's own; NULL: not connected */
 	pthread_mutex_t lock;   /* guards what follows */
 	pthread_cond_t changed;
-	struct ob_settle_job *job;
+	struct ob_store_job *job;
 	bool quit;
 };
 
+int ob_settle_job_call(struct ob_store_job *job, struct ob_store *store, struct ob_err *err)
+{
+	return ob_store_settle(store, &((struct ob_settle_job *)job)->settle, err);
+}
+
+int ob_read_job_call(struct ob_store_job *job, struct ob_store *store, struct ob_err *err)
+{
+	struct ob_read_job *own = (struct ob_read_job *)job;
+
+	return ob_store_read(store, &own->read, own->batch, &own->done, err);
+}
+
 /* ---- the thread ------------------------------------------------------ */
 
-static void run(struct settler *s, struct ob_settle_job *job)
+static void run_job(struct store_thread *s, struct ob_store_job *job)
 {
 	job->err = (struct ob_err)OB_ERR_INIT;
-	job->r = s->store ? 0 : s->conf.open(s->conf.arg, &s->store, &job->err);
+	job->r = s->store || !s->conf.open ? 0 : s->conf.open(s->conf.arg, &s->store, &job->err);
 	if (job->r < 0) {
 		/* The worker goes on with the connection that it has; if that is refused, it knows.
 		 */
 		job->err.kind = OB_ERR_DOWN;
 		return;
 	}
-	job->r = ob_store_settle(s->store, &job->settle, &job->err);
+	job->r = job->call(job, s->conf.open ? s->store : s->conf.store, &job->err);
 }
 
-static struct timespec idle_end(const struct settler *s)
+static struct timespec idle_end(const struct store_thread *s)
 {
 	struct timespec until;
 
@@ -52,7 +64,7 @@ static struct timespec idle_end(const struct settler *s)
 }
 
 /* A job, or NULL to end. */
-static struct ob_settle_job *next_job(struct settler *s)
+static struct ob_store_job *next_job(struct store_thread *s)
 {
 	struct timespec until = idle_end(s);
 
@@ -74,15 +86,15 @@ static struct ob_settle_job *next_job(struct settler *s)
 	return s->job;
 }
 
-static void *settler_main(void *arg)
+static void *store_thread_main(void *arg)
 {
-	struct settler *s = arg;
-	struct ob_settle_job *job;
+	struct store_thread *s = arg;
+	struct ob_store_job *job;
 
 	(void)pthread_mutex_lock(&s->lock);
 	while ((job = next_job(s)) != NULL) {
 		(void)pthread_mutex_unlock(&s->lock);
-		run(s, job);
+		run_job(s, job);
 		(void)pthread_mutex_lock(&s->lock);
 		s->job = NULL;
 		(void)pthread_cond_broadcast(&s->changed);
@@ -96,12 +108,12 @@ static void *settler_main(void *arg)
 
 /* ---- the caller's side ----------------------------------------------- */
 
-static bool start(struct ob_settler *settler, struct ob_settle_job *job)
+static bool start_job(struct ob_store_thread *thread, struct ob_store_job *job)
 {
-	struct settler *s = (struct settler *)settler;
+	struct store_thread *s = (struct store_thread *)thread;
 
 	if (!s->started)
-		s->started = pthread_create(&s->thread, NULL, settler_main, s) == 0;
+		s->started = pthread_create(&s->thread, NULL, store_thread_main, s) == 0;
 	if (!s->started)
 		return false;
 	(void)pthread_mutex_lock(&s->lock);
@@ -111,9 +123,9 @@ static bool start(struct ob_settler *settler, struct ob_settle_job *job)
 	return true;
 }
 
-static bool ended(struct ob_settler *settler, bool wait)
+static bool job_ended(struct ob_store_thread *thread, bool wait)
 {
-	struct settler *s = (struct settler *)settler;
+	struct store_thread *s = (struct store_thread *)thread;
 
 	(void)pthread_mutex_lock(&s->lock);
 	while (wait && s->job)
@@ -123,28 +135,28 @@ static bool ended(struct ob_settler *settler, bool wait)
 	return done;
 }
 
-int ob_settler_new(const struct ob_settler_conf *conf, struct ob_settler **ret_settler,
-		   struct ob_err *err)
+int ob_store_thread_new(const struct ob_store_thread_conf *conf,
+			struct ob_store_thread **ret_thread, struct ob_err *err)
 {
-	struct settler *s = calloc(1, sizeof(*s));
+	struct store_thread *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
 
 	if (!s)
-		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a settler");
-	s->base = (struct ob_settler){ start, ended };
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a store thread");
+	s->base = (struct ob_store_thread){ start_job, job_ended };
 	s->conf = *conf;
 	(void)pthread_mutex_init(&s->lock, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&s->changed, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	*ret_settler = &s->base;
+	*ret_thread = &s->base;
 	return 0;
 }
 
-void ob_settler_free(struct ob_settler *settler)
+void ob_store_thread_free(struct ob_store_thread *thread)
 {
-	struct settler *s = (struct settler *)settler;
+	struct store_thread *s = (struct store_thread *)thread;
 
 	if (!s)
 		return;

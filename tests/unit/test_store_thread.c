@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The settler's thread, over a memory database: when it connects, records, lets go and ends. */
+/* A store thread as a settler, over a memory database: when it connects, records, lets go and ends.
+ */
 #include "doubles/memory_store.h"
-#include "relay/settler.h"
+#include "relay/store_thread.h"
 #include "suite.h"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@ static const struct ob_uuid owner = { { 7 } };
 
 static struct ob_memdb *db;
 static struct ob_store *side; /* the test's own connection */
-static struct ob_settler *settler;
+static struct ob_store_thread *settler;
 static uint64_t epoch, batch; /* of the journal's newest row */
 static int wake_fd, gate_fd;  /* the gate is closed unless somebody has written to it */
 static bool gated;
@@ -111,8 +112,10 @@ static void make(int64_t idle_ms)
 	wake_fd = eventfd(0, EFD_CLOEXEC);
 	gate_fd = eventfd(0, EFD_CLOEXEC);
 	ck_assert(wake_fd >= 0 && gate_fd >= 0);
-	ok(ob_settler_new(&(struct ob_settler_conf){ open_counted, NULL, wake_fd, idle_ms },
-			  &settler, &err),
+	ok(ob_store_thread_new(&(struct ob_store_thread_conf){ .open = open_counted,
+							       .wake_fd = wake_fd,
+							       .idle_ms = idle_ms },
+			       &settler, &err),
 	   &err);
 }
 
@@ -160,7 +163,7 @@ static int threads(void)
 static struct ob_settle_part parts[MESSAGES];
 static struct ob_settle_job jobs[MESSAGES];
 
-static struct ob_settle_job *begin(int number)
+static struct ob_store_job *begin(int number)
 {
 	struct ob_settle_job *job = &jobs[number];
 
@@ -171,17 +174,18 @@ static struct ob_settle_job *begin(int number)
 		.published = 1,
 	};
 	*job = (struct ob_settle_job){
+		.base = { .call = ob_settle_job_call },
 		.settle = { .reader = "default",
 			    .owner = owner,
 			    .parts = &parts[number],
 			    .part_count = 1 },
 	};
-	ck_assert(settler->start(settler, job));
-	return job;
+	ck_assert(settler->start(settler, &job->base));
+	return &job->base;
 }
 
 /* As the worker does: look when the fd says so. */
-static struct ob_settle_job *finish(struct ob_settle_job *job)
+static struct ob_store_job *finish(struct ob_store_job *job)
 {
 	eventfd_t value;
 
@@ -202,7 +206,7 @@ OB_TEST(a_job_is_recorded_and_the_connection_serves_the_next)
 {
 	make(LONG_MS);
 	for (int i = 0; i < MESSAGES; i++) {
-		struct ob_settle_job *job = finish(begin(i));
+		struct ob_store_job *job = finish(begin(i));
 
 		ck_assert_msg(job->r >= 0, "%s", job->err.msg);
 		ck_assert_int_eq(parts[i].settled, OB_SETTLED);
@@ -210,7 +214,7 @@ OB_TEST(a_job_is_recorded_and_the_connection_serves_the_next)
 	}
 	ck_assert_int_eq(atomic_load(&opens), 1);
 	ck_assert_int_eq(atomic_load(&closes), 0);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
@@ -224,7 +228,7 @@ OB_TEST(a_job_may_be_repeated)
 	ck_assert_int_ge(finish(begin(0))->r, 0);
 	ck_assert_int_eq(parts[0].settled, OB_SETTLED);
 	ck_assert_uint_eq(ob_memdb_journal_count(db), journal);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
@@ -234,12 +238,12 @@ OB_TEST(a_lost_partition_is_told)
 	make(LONG_MS);
 	epoch++;
 
-	struct ob_settle_job *job = finish(begin(0));
+	struct ob_store_job *job = finish(begin(0));
 
 	ck_assert_int_ge(job->r, 0);
 	ck_assert_int_eq(parts[0].settled, OB_SETTLE_LOST);
 	ck_assert_int_eq(published(), 0);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
@@ -250,7 +254,7 @@ OB_TEST(an_open_that_fails_is_the_jobs_error_and_the_next_opens_again)
 	make(LONG_MS);
 	atomic_store(&refusals, 1);
 
-	struct ob_settle_job *job = finish(begin(0));
+	struct ob_store_job *job = finish(begin(0));
 
 	ck_assert_int_eq(job->r, OUTBOX_ESTORE);
 	ck_assert_int_eq(job->err.kind, OB_ERR_DOWN);
@@ -259,7 +263,7 @@ OB_TEST(an_open_that_fails_is_the_jobs_error_and_the_next_opens_again)
 	ck_assert_int_ge(finish(begin(0))->r, 0);
 	ck_assert_int_eq(published(), 1);
 	ck_assert_int_eq(atomic_load(&opens), 2);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	atomic_fetch_sub(&opens, 1); /* the one that was refused */
 	unmake();
 }
@@ -270,9 +274,9 @@ OB_TEST(a_settle_that_fails_for_good_says_so)
 	make(LONG_MS);
 	ob_memdb_set_version(db, 99);
 	ck_assert_int_eq(finish(begin(0))->err.kind, OB_ERR_FATAL);
-	ck_assert_int_lt(jobs[0].r, 0);
+	ck_assert_int_lt(jobs[0].base.r, 0);
 	ob_memdb_set_version(db, OB_SCHEMA_VERSION);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
@@ -299,7 +303,7 @@ OB_TEST(free_waits_for_the_job_that_runs)
 	ck_assert(!settler->ended(settler, false));
 	ck_assert_int_eq(published(), 0);
 	atomic_store(&now, 1);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	ck_assert_int_eq(published(), 1);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	unmake();
@@ -310,8 +314,8 @@ OB_TEST(free_waits_for_a_job_that_was_not_begun)
 {
 	make(LONG_MS);
 	begin(0);
-	ob_settler_free(settler);
-	ck_assert_int_ge(jobs[0].r, 0);
+	ob_store_thread_free(settler);
+	ck_assert_int_ge(jobs[0].base.r, 0);
 	ck_assert_int_eq(published(), 1);
 	unmake();
 }
@@ -329,7 +333,7 @@ OB_TEST(one_may_wait_for_the_end)
 	ck_assert(settler->ended(settler, true));
 	ck_assert_int_eq(published(), 1);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
@@ -342,13 +346,13 @@ OB_TEST(without_a_job_there_is_neither_thread_nor_connection)
 	ck_assert_int_eq(threads(), before);
 	finish(begin(0));
 	ck_assert_int_gt(threads(), before);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 
 	atomic_store(&opens, 0);
 	atomic_store(&closes, 0);
 	make(LONG_MS);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	ck_assert_int_eq(atomic_load(&opens), 0);
 	unmake();
 }
@@ -363,13 +367,14 @@ OB_TEST(the_connection_is_given_back_when_there_is_nothing_to_do)
 		ck_assert_int_eq(atomic_load(&opens), i + 1);
 	}
 	ck_assert_int_eq(published(), MESSAGES);
-	ob_settler_free(settler);
+	ob_store_thread_free(settler);
 	unmake();
 }
 OB_TEST_END
 
-OB_SUITE("settler", a_job_is_recorded_and_the_connection_serves_the_next, a_job_may_be_repeated,
-	 a_lost_partition_is_told, an_open_that_fails_is_the_jobs_error_and_the_next_opens_again,
+OB_SUITE("store_thread", a_job_is_recorded_and_the_connection_serves_the_next,
+	 a_job_may_be_repeated, a_lost_partition_is_told,
+	 an_open_that_fails_is_the_jobs_error_and_the_next_opens_again,
 	 a_settle_that_fails_for_good_says_so, free_waits_for_the_job_that_runs,
 	 free_waits_for_a_job_that_was_not_begun, one_may_wait_for_the_end,
 	 without_a_job_there_is_neither_thread_nor_connection,
