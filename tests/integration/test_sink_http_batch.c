@@ -156,7 +156,7 @@ static void check_content(const struct http_request_seen *seen)
 
 OB_TEST(messages_that_wait_go_in_one_request)
 {
-	const struct ob_header header = { OB_STR("tenant"), OB_STR("a") };
+	const struct ob_header header = { OB_STR("tenant"), OB_STR("a"), false };
 	const char *secrets[] = { SECRET_1, SECRET_2 };
 	struct fixture f;
 

@@ -111,16 +111,16 @@ OB_TEST(nothing_in_a_message_can_add_a_header)
 {
 	static const struct ob_str evil = OB_STR("a\r\nX-Evil: 1\r\n\r\nPOST / HTTP/1.1\r\n\0b");
 	const struct ob_header headers[] = {
-		{ evil, evil },
-		{ OB_STR("ce-\r\nX-Evil"), evil },
-		{ OB_STR("traceparent"), evil },
-		{ OB_STR("Host"), OB_STR("elsewhere") },
-		{ OB_STR("Transfer-Encoding"), OB_STR("chunked") },
-		{ OB_STR("Content-Length"), OB_STR("0") },
-		{ OB_STR("authorization"), OB_STR("Bearer x") },
-		{ OB_STR("tracestate"), OB_STR("a=1, b=%2") },
-		{ OB_STR("ce-type"), OB_STR("a b%\"\xc3\xa9") },
-		{ OB_STR(""), OB_STR("") },
+		{ evil, evil, false },
+		{ OB_STR("ce-\r\nX-Evil"), evil, false },
+		{ OB_STR("traceparent"), evil, false },
+		{ OB_STR("Host"), OB_STR("elsewhere"), false },
+		{ OB_STR("Transfer-Encoding"), OB_STR("chunked"), false },
+		{ OB_STR("Content-Length"), OB_STR("0"), false },
+		{ OB_STR("authorization"), OB_STR("Bearer x"), false },
+		{ OB_STR("tracestate"), OB_STR("a=1, b=%2"), false },
+		{ OB_STR("ce-type"), OB_STR("a b%\"\xc3\xa9"), false },
+		{ OB_STR(""), OB_STR(""), false },
 	};
 	struct http_receiver *receiver = http_receiver_new();
 	struct ob_sink *sink = make(receiver, NULL, NULL);
