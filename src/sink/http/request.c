@@ -270,7 +270,7 @@ static void add_without(struct ob_buf *out, struct ob_str text, struct ob_str pa
 
 static void add_excerpt(const struct ob_http_request *request, struct ob_buf *out)
 {
-	struct ob_buf safe = OB_BUF_INIT(4 * OB_HTTP_EXCERPT);
+	struct ob_buf safe = OB_BUF_INIT((size_t)4 * OB_HTTP_EXCERPT);
 	const char *url = request->target->url, *path = url + ob_http_url_origin(url);
 
 	add_without(&safe, (struct ob_str){ request->excerpt, request->excerpt_size }, ob_str(path),
