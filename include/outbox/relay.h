@@ -47,9 +47,11 @@ enum outbox_relay_result {
 };
 
 /*
- * Handle one message. Called on the relay's threads: with several workers, several at
- * a time, but never two of one key. May take its time: leases are renewed meanwhile. Must
- * not call outbox_relay_free().
+ * Handle one message. Called on the relay's threads: with several workers, several at a time, of
+ * one key one after the other. After a lost lease (the process was paused, or its database
+ * connections were cut) another worker may be called with the same key while this call still
+ * runs; nothing that this one returns is stored then. May take its time: leases are renewed
+ * meanwhile. Must not call outbox_relay_free().
  */
 typedef enum outbox_relay_result outbox_relay_handler(void *arg,
 						      const struct outbox_relay_message *message,
@@ -72,12 +74,17 @@ OUTBOX_API int64_t outbox_relay_time_left(const outbox_relay_call *call);
  */
 OUTBOX_API int outbox_relay_stopping(const outbox_relay_call *call);
 
-/* A handler did not return OK; what follows is decided. */
+/*
+ * A handler did not return OK, and what follows is certain: a dead message is recorded as such, any
+ * other comes again. A failure that is taken for an outage (most keys fail, or nothing passes) is
+ * reported with is_last 0, whatever its attempt. One that another worker has taken over meanwhile
+ * is not reported.
+ */
 struct outbox_relay_failure {
 	enum outbox_relay_result result; /* after the classifier */
 	const char *reason;              /* the handler's own, or the fixed text */
 	uint32_t attempt;                /* from 1 */
-	int is_last;                     /* 1: the message is dead now */
+	int is_last;                     /* 1: the message is dead */
 	int timed_out;                   /* 1: the handler was over its time */
 };
 
@@ -124,7 +131,7 @@ struct outbox_relay_options {
 	const char *reads;             /* the target of its messages: "default" */
 	outbox_relay_handler *handler; /* required */
 	void *arg;                     /* of every callback */
-	/* All of these may be NULL. */
+	/* All of these may be NULL. on_failure: on the thread of a worker, between handlers. */
 	void (*on_failure)(void *arg, const struct outbox_relay_message *message,
 			   const struct outbox_relay_failure *failure);
 	/* Turn a result that is not OK into another one. On the handler's thread. */
@@ -156,9 +163,10 @@ struct outbox_relay_options {
 	size_t type_count;
 	const char *const *aggregates; /* of aggregate_type */
 	size_t aggregate_count;
-	int64_t keep_published_ms; /* rows stay in the log this long after every reader has passed
-				      them: 168 hours */
-	int64_t keep_dead_ms;      /* dead messages are kept: for ever */
+	/* The relay removes old rows, of all targets, in the background. Rows stay in the log this
+	   long after every reader has passed them: 168 hours */
+	int64_t keep_published_ms;
+	int64_t keep_dead_ms; /* dead messages are kept: for ever */
 };
 
 /*

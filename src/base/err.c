@@ -44,7 +44,7 @@ int ob_err_set(struct ob_err *err, int status, enum ob_err_kind kind, const char
 
 	err->status = status;
 	err->kind = kind;
-	err->hung_up = false;
+	err->hung_up = err->timed_out = false;
 	err->native[0] = '\0';
 	va_start(ap, fmt);
 	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
@@ -61,7 +61,7 @@ int ob_err_errno(struct ob_err *err, int status, enum ob_err_kind kind, const ch
 
 	err->status = status;
 	err->kind = kind;
-	err->hung_up = false;
+	err->hung_up = err->timed_out = false;
 	(void)snprintf(err->native, sizeof(err->native), "%s", name ? name : "errno");
 	va_start(ap, fmt);
 	int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);

@@ -24,6 +24,7 @@ struct ob_err {
 	int status; /* enum outbox_status, negative */
 	enum ob_err_kind kind;
 	bool hung_up;    /* DOWN: the peer was there, and ended the connection */
+	bool timed_out;  /* the receiver had a time limit and was over it */
 	char native[16]; /* SQLSTATE, HTTP status, errno name, broker code */
 	char msg[512];   /* one lowercase line without a full stop */
 };

@@ -28,9 +28,11 @@ static bool read_header(const struct ob_json_member *member, struct ob_arena *ar
 {
 	if (!decode(member->name, arena, &ret->name))
 		return false;
+	ret->json = false;
 	if (*member->value.p == '"')
 		return decode(member->value, arena, &ret->value);
 	ret->value = member->value;
+	ret->json = true;
 	return true;
 }
 

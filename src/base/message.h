@@ -27,6 +27,7 @@ enum ob_view {
 /* One header, as text. */
 struct ob_header {
 	struct ob_str name, value;
+	bool json; /* the value is JSON other than a string: a number, a list ... */
 };
 
 /*

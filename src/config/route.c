@@ -327,12 +327,12 @@ static void check_binding(struct ob_walk *walk, struct ob_yaml *node, const char
 			  const struct ob_config_sink *sink, int envelope)
 {
 	struct ob_yaml *value = ob_yaml_get(node, "envelope");
+	struct ob_err err = OB_ERR_INIT;
 
-	if (value && !value->faulty && envelope == OB_ENVELOPE_CE_BINARY && !sink->ops->ce_prefix)
-		ob_walk_fault(walk, value,
-			      "%s.envelope: CloudEvents has no binary mode for a sink of type "
-			      "'%s'; use cloudevents-structured",
-			      path, sink->ops->name);
+	if (value && !value->faulty && envelope == OB_ENVELOPE_CE_BINARY &&
+	    ob_sink_check_binary(sink->ops, sink->options, sink->option_count, &err) < 0 &&
+	    err.status == OUTBOX_ECONFIG)
+		ob_walk_fault(walk, value, "%s.envelope: %s", path, err.msg);
 }
 
 void ob_route_check(struct ob_walk *walk, struct ob_yaml *node, const char *path,

@@ -25,6 +25,8 @@ struct outbox_relay {
 
 /* handler.c: the operations of the sink. */
 extern const struct ob_sink_ops ob_handler_sink;
+/* handler.c: tell the application of a failure; `arg` is the relay. */
+ob_failed_fn ob_embed_failed;
 
 /* options.c: everything into relay->config; OUTBOX_ECONFIG says which option is wrong. */
 int ob_embed_configure(outbox_relay *relay, const struct outbox_relay_options *options,

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { REASON_CHARS = 500, TEXTS_BYTES = 1 << 16 };
+enum { REASON_CHARS = 500, TEXTS_BYTES = 1 << 16, TEXTS_MAX = 16 << 20 };
 
 struct handler_sink {
 	struct ob_sink base;
@@ -61,40 +61,39 @@ int outbox_relay_stopping(const outbox_relay_call *call)
 /* ---- calling it ------------------------------------------------------------ */
 
 /* NUL-terminated, NULL where the column is; *failed when out of memory. */
-static const char *text(struct handler_sink *sink, struct ob_str s, bool *failed)
+static const char *text(struct ob_arena *texts, struct ob_str s, bool *failed)
 {
 	struct ob_str copy;
 
 	if (!s.p)
 		return NULL;
-	if (!ob_arena_copy(&sink->texts, s, &copy)) {
+	if (!ob_arena_copy(texts, s, &copy)) {
 		*failed = true;
 		return NULL;
 	}
 	return copy.p;
 }
 
-static bool make_message(struct handler_sink *sink, struct outbox_relay_message *ret)
+static bool make_message(const struct ob_message *m, struct ob_arena *texts,
+			 struct outbox_relay_message *ret)
 {
-	const struct ob_message *m = sink->message;
 	bool failed = false;
 	char id[OB_UUID_TEXT_SIZE];
 
-	ob_arena_reset(&sink->texts, TEXTS_BYTES);
 	ob_uuid_format(&m->id, id);
 	*ret = (struct outbox_relay_message){
-		.id = text(sink, ob_str(id), &failed),
-		.aggregate_type = text(sink, m->aggregate_type, &failed),
-		.aggregate_id = text(sink, m->aggregate_id, &failed),
-		.event_type = text(sink, m->event_type, &failed),
+		.id = text(texts, ob_str(id), &failed),
+		.aggregate_type = text(texts, m->aggregate_type, &failed),
+		.aggregate_id = text(texts, m->aggregate_id, &failed),
+		.event_type = text(texts, m->event_type, &failed),
 		.payload = m->payload.p,
 		.payload_size = m->payload.n,
 		.headers = m->headers.p,
 		.headers_size = m->headers.n,
-		.correlation_id = text(sink, m->correlation_id, &failed),
-		.causation_id = text(sink, m->causation_id, &failed),
-		.key = text(sink, m->key, &failed),
-		.target = text(sink, m->target, &failed),
+		.correlation_id = text(texts, m->correlation_id, &failed),
+		.causation_id = text(texts, m->causation_id, &failed),
+		.key = text(texts, m->key, &failed),
+		.target = text(texts, m->target, &failed),
 		.sequence_number = m->sequence_number,
 		.occurred_at_us = m->occurred_at_us,
 		.created_at_us = m->created_at_us,
@@ -142,22 +141,30 @@ static void fix_reason(outbox_relay_call *call, enum outbox_relay_result result,
 							       : fixed[result]);
 }
 
-static void report(const struct outbox_relay *relay, const struct outbox_relay_message *message,
-		   const outbox_relay_call *call, enum outbox_relay_result result)
+static enum outbox_relay_result result_of(enum ob_err_kind kind)
 {
-	const struct outbox_relay_options *o = &relay->options;
-	struct outbox_relay_failure failure = {
-		.result = result,
-		.reason = call->reason,
-		.attempt = message->attempts + 1,
-		.is_last = result == OUTBOX_RELAY_REJECT ||
-			   (result == OUTBOX_RELAY_RETRY &&
-			    message->attempts + 1 >= relay->config->relays[0].retry.max_attempts),
-		.timed_out = outbox_relay_time_left(call) == 0,
-	};
+	if (kind == OB_ERR_REJECT)
+		return OUTBOX_RELAY_REJECT;
+	return kind == OB_ERR_DOWN ? OUTBOX_RELAY_DOWN : OUTBOX_RELAY_RETRY;
+}
 
-	if (o->on_failure)
-		o->on_failure(o->arg, message, &failure);
+/* Only the engine knows what follows from a failure: an outage may excuse it. */
+void ob_embed_failed(void *arg, const struct ob_worker_failure *failure)
+{
+	const outbox_relay *relay = arg;
+	struct ob_arena texts = OB_ARENA_INIT(TEXTS_MAX);
+	struct outbox_relay_message message;
+
+	if (relay->options.on_failure && make_message(failure->message, &texts, &message))
+		relay->options.on_failure(relay->options.arg, &message,
+					  &(struct outbox_relay_failure){
+						  .result = result_of(failure->kind),
+						  .reason = failure->error,
+						  .attempt = message.attempts + 1,
+						  .is_last = failure->dead,
+						  .timed_out = failure->timed_out,
+					  });
+	ob_arena_done(&texts);
 }
 
 /* Call the handler and turn what it says into an outcome. */
@@ -168,7 +175,8 @@ static void handle(struct handler_sink *sink, struct ob_err *ret)
 	outbox_relay_call call = { .relay = relay, .clock = sink->base.clock };
 	struct outbox_relay_message message;
 
-	if (!make_message(sink, &message)) {
+	ob_arena_reset(&sink->texts, TEXTS_BYTES);
+	if (!make_message(sink->message, &sink->texts, &message)) {
 		(void)ob_err_set(ret, OUTBOX_ENOMEM, OB_ERR_RETRY, "out of memory");
 		return;
 	}
@@ -189,8 +197,8 @@ static void handle(struct handler_sink *sink, struct ob_err *ret)
 		(void)ob_err_set(ret, OUTBOX_ESINK, OB_ERR_LOST, "the relay is stopping");
 		return;
 	}
-	report(relay, &message, &call, result);
 	(void)ob_err_set(ret, OUTBOX_ESINK, kind, "%s", call.reason);
+	ret->timed_out = outbox_relay_time_left(&call) == 0;
 }
 
 /* ---- the sink ------------------------------------------------------------------ */
@@ -200,7 +208,7 @@ static int handler_open(struct ob_sink *base, struct ob_err *err)
 	struct handler_sink *sink = (struct handler_sink *)base;
 
 	(void)err;
-	sink->texts.max = (size_t)16 << 20;
+	sink->texts.max = TEXTS_MAX;
 	return 0;
 }
 

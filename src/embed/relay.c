@@ -212,7 +212,9 @@ static int open_inner(outbox_relay *relay, struct ob_relay **ret_inner, struct o
 {
 	struct ob_relay_conf conf = { .relay = &relay->config->relays[0],
 				      .retention = &relay->config->stores[0].retention,
-				      .log = relay->options.log ? &relay->log : NULL };
+				      .log = relay->options.log ? &relay->log : NULL,
+				      .failed = ob_embed_failed,
+				      .failed_arg = relay };
 
 	begin_reports(relay);
 	return ob_relay_new(&conf, ret_inner, err);

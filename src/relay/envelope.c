@@ -77,7 +77,7 @@ static int set_header(const struct ob_envelope_input *input, struct ob_str name,
 		      struct ob_str value, struct ob_err *err)
 {
 	if (ob_headers_set(input->headers, input->header_count, input->header_max,
-			   (struct ob_header){ name, value }))
+			   (struct ob_header){ .name = name, .value = value }))
 		return 0;
 	return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_REJECT,
 			  "the message has more than %zu headers", input->header_max);

@@ -247,6 +247,7 @@ void ob_flight_sent(struct ob_flight *flight, struct ob_entry *entry, int64_t no
 	assert(entry->state == OB_ENTRY_QUEUED);
 	ob_flight_detach(flight, entry);
 	entry->state = OB_ENTRY_SENT;
+	entry->about_it = entry->timed_out = false;
 	entry->since_us = now_us;
 	flight->in_flight++;
 	flight->sent_of_partition[entry->message->partition]++;

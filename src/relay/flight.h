@@ -73,6 +73,8 @@ struct ob_entry {
 	enum ob_spill spill; /* besides its state: it goes on all the while */
 	struct ob_delivery delivery; /* the worker fills it when it sends */
 	enum ob_err_kind failure;    /* FAILED, JUDGE */
+	bool about_it;  /* the failure is the message's for certain: no sign of an outage */
+	bool timed_out; /* the receiver was over its time */
 	enum ob_outcome_kind outcome;
 	int64_t delay_ms;
 	char *error;      /* owned; NULL: none */
@@ -170,7 +172,8 @@ void ob_flight_spill(struct ob_flight *flight, struct ob_entry *entry);
 void ob_flight_give_up(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us);
 /* It has an outcome of its own now. */
 void ob_flight_unspill(struct ob_flight *flight, struct ob_entry *entry);
-/* All failures that are not settled yet turned out to be an outage: queued again. */
+/* The failures that are not settled yet turned out to be an outage: queued again, but for those
+ * that are about their message for certain. */
 void ob_flight_undo_failures(struct ob_flight *flight);
 
 /* ---- asking ---------------------------------------------------------- */

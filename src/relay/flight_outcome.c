@@ -338,7 +338,8 @@ void ob_flight_undo_failures(struct ob_flight *flight)
 			(entry->outcome == OB_OUTCOME_RETRY || entry->outcome == OB_OUTCOME_DEAD);
 
 		/* Once collected for a settle, its position may be passed: it stays a failure. */
-		if ((entry->state != OB_ENTRY_JUDGE && !outcome) || entry->counted)
+		if ((entry->state != OB_ENTRY_JUDGE && !outcome) || entry->counted ||
+		    entry->about_it)
 			continue;
 		if (key && outcome)
 			unhold(flight, key, entry->outcome);

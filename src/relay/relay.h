@@ -22,6 +22,8 @@ struct ob_relay_conf {
 	const struct ob_log *log; /* NULL: silent */
 	ob_classify_fn *classify; /* called on worker threads */
 	void *classify_arg;
+	ob_failed_fn *failed; /* likewise; NULL: nobody is told */
+	void *failed_arg;
 	ob_relay_store_fn *open_store; /* NULL: relay->store; called on threads of the relay too */
 	ob_relay_sink_fn *open_sink;   /* NULL: relay->sink */
 	void *open_arg;

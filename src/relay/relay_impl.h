@@ -35,6 +35,7 @@ struct ob_relay {
 	char hostname[256];
 	struct ob_buf sink_text;
 	_Atomic bool sink_advised; /* a worker has told what the sink advises */
+	_Atomic int64_t passed_us; /* when the last delivery of any worker succeeded */
 	struct ob_relay_slot *slots;
 	uint32_t slot_count;
 	struct ob_store *store;         /* the control thread's */

@@ -210,7 +210,7 @@ static int set_headers(struct ob_route *route, const struct ob_route_way *way,
 			return r;
 	}
 	for (size_t i = 0; i < way->header_count; i++) {
-		struct ob_header header = { way->headers[i].name, values[i] };
+		struct ob_header header = { .name = way->headers[i].name, .value = values[i] };
 
 		if (header.value.p &&
 		    !ob_headers_set(route->headers, &route->header_count, OB_ROUTE_HEADERS, header))

@@ -11,7 +11,9 @@
 #include "config/config.h"
 #include "relay/envelope.h"
 
-enum { OB_ROUTE_HEADERS = 256 }; /* of one message, with those of the route and the envelope */
+/* Of one message, with those of the route and the envelope: more than any sink's limit of bytes
+ * allows beside their names. */
+enum { OB_ROUTE_HEADERS = 4096 };
 
 struct ob_route_header {
 	struct ob_str name;

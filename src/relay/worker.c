@@ -58,6 +58,8 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
 	worker->conf = *conf;
 	worker->owner = conf->id;
+	worker->started_us = ob_worker_now(worker);
+	worker->passed_us = conf->passed_us ? conf->passed_us : &worker->own_passed_us;
 	ob_worker_make_hungry(worker);
 	worker->flush_us = ob_worker_now(worker) + OB_WORKER_FLUSH_US;
 	worker->retry_due_us = INT64_MAX;

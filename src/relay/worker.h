@@ -21,6 +21,18 @@
 typedef enum ob_err_kind ob_classify_fn(void *arg, const struct ob_message *message,
 					const struct ob_err *err);
 
+/*
+ * A message failed and what follows is certain: with `dead` it is recorded as dead, else it will be
+ * tried again. What a takeover discards is not told. On the worker's thread.
+ */
+struct ob_worker_failure {
+	const struct ob_message *message;
+	enum ob_err_kind kind; /* after the classifier */
+	const char *error;
+	bool timed_out, dead;
+};
+typedef void ob_failed_fn(void *arg, const struct ob_worker_failure *failure);
+
 /* A filter of the caller's besides the configured one: what it refuses is passed over. Called on
  * worker threads. */
 typedef bool ob_wants_fn(void *arg, const struct ob_message *message);
@@ -41,6 +53,11 @@ struct ob_worker_conf {
 				       sink advises; NULL: nobody does */
 	ob_classify_fn *classify;   /* NULL: the sink's kinds stand */
 	void *classify_arg;
+	ob_failed_fn *failed; /* NULL: nobody is told */
+	void *failed_arg;
+	/* When the last delivery succeeded, of all workers of the relay; 0: never. NULL: of this
+	 * one alone. */
+	_Atomic int64_t *passed_us;
 	ob_wants_fn *wants; /* NULL: everything */
 	void *wants_arg;
 	int64_t end_seq;  /* > 0: read no further than this number of the log (replay) */

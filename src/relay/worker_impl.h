@@ -23,6 +23,8 @@ enum {
 	OB_WORKER_SINK_US = 20000,     /* serve the sink's own timers while outcomes are awaited */
 	OB_WORKER_KEEP_US = 1000000,   /* let a sink with nothing under way keep its connection */
 	OB_WORKER_CHECK_US = 5000,     /* ask a store that has no fd for news */
+	OB_WORKER_SILENT_MS = 30000,   /* nothing passed for so long: an outage */
+	OB_WORKER_LAST_MS = 1000,      /* the same before a message is given up */
 	OB_WORKER_IDLE_MS = 10,        /* first wait after finding nothing */
 	OB_WORKER_STORE_MS = 50,       /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
@@ -95,6 +97,9 @@ struct ob_relay_worker {
 	int64_t sink_polled_us;
 	uint64_t probe; /* its tag */
 	uint64_t alone; /* the tag of the suspect that has the sink for itself */
+	int64_t started_us;
+	_Atomic int64_t own_passed_us, *passed_us; /* see conf */
+	int64_t silent_us; /* when it was taken for an outage that nothing passed; 0: it was not */
 
 	/* room for one call each */
 	struct ob_ack acks[OB_WORKER_ACKS];
@@ -167,6 +172,11 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms);
 bool ob_worker_send(struct ob_relay_worker *worker, bool any);
 /* Is there a message to probe the sink with that is no suspect? */
 bool ob_worker_has_probe(struct ob_relay_worker *worker);
+
+/* worker_sink.c: most keys fail, or nothing passes: an outage. What is not settled is undone. */
+void ob_worker_outage(struct ob_relay_worker *worker, const char *why, const char *error);
+/* Tell the caller of a failure. */
+void ob_worker_tell(const struct ob_relay_worker *worker, const struct ob_entry *entry, bool dead);
 
 /* worker_settle.c */
 bool ob_worker_settle_due(struct ob_relay_worker *worker);

@@ -92,9 +92,10 @@ static uint32_t room(struct ob_relay_worker *worker)
 		return 0;
 	/*
 	 * While the sink is away, what is in memory is enough to probe it with, unless all that may
-	 * be sent are suspects: others must pass for them to be found out.
+	 * be sent are suspects: others must pass for them to be found out. Where it answered, and
+	 * refused all of these, another one may pass.
 	 */
-	if (worker->breaker.state != OB_BREAKER_CLOSED &&
+	if (worker->breaker.state != OB_BREAKER_CLOSED && !worker->breaker.alarm &&
 	    (ob_worker_has_probe(worker) ||
 	     ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0))
 		return 0;

@@ -54,25 +54,6 @@ bool ob_worker_settle_due(struct ob_relay_worker *worker)
 	       now - oldest->since_us >= OB_WORKER_SETTLE_US;
 }
 
-/* Most keys failing at once is an outage: no message pays for it. */
-static void look_for_outage(struct ob_relay_worker *worker)
-{
-	int64_t now = ob_worker_now(worker);
-	bool closed = worker->breaker.state == OB_BREAKER_CLOSED;
-
-	if (!ob_breaker_is_mass(&worker->breaker, now))
-		return;
-	worker->data.breaker_opened += closed;
-	if (ob_breaker_mass(&worker->breaker, now)) {
-		worker->data.alarms++;
-		if (worker->conf.log)
-			ob_log(worker->conf.log, OB_LOG_ERROR,
-			       "most keys fail at once: taken as an outage, nothing is given up",
-			       OB_KV("relay", worker->conf.relay->name));
-	}
-	ob_flight_undo_failures(&worker->flight);
-}
-
 /* ---- what ------------------------------------------------------------ */
 
 static bool add_change(struct ob_relay_worker *worker, const struct ob_entry *entry,
@@ -318,6 +299,9 @@ static void end_one(struct ob_relay_worker *worker, const struct ob_settling *se
 	} else {
 		if (settled == OB_SETTLED && !spill)
 			count_settled(worker, entry);
+		if (settled == OB_SETTLED && !spill &&
+		    (entry->outcome == OB_OUTCOME_RETRY || entry->outcome == OB_OUTCOME_DEAD))
+			ob_worker_tell(worker, entry, entry->outcome == OB_OUTCOME_DEAD);
 		worker->data.lost += settled == OB_SETTLE_LOST;
 		ob_flight_settled(&worker->flight, entry);
 	}
@@ -490,7 +474,13 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 	struct ob_err err = OB_ERR_INIT;
 
 	if (!worker->settles) {
-		look_for_outage(worker);
+		if (ob_breaker_is_mass(&worker->breaker, ob_worker_now(worker))) {
+			worker->silent_us = 0;
+			ob_worker_outage(worker,
+					 "most keys fail at once: taken as an outage, "
+					 "nothing is given up",
+					 "");
+		}
 		worker->settle_began_us = ob_worker_now(worker);
 		collect(worker);
 		if (worker->settling_count + worker->part_count == 0)

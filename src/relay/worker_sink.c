@@ -6,6 +6,8 @@
 
 #include <stdatomic.h>
 
+enum { PASSED_US = 10000 }; /* how exactly it is known when something passed */
+
 static bool log_on(const struct ob_relay_worker *worker)
 {
 	return worker->conf.log != NULL;
@@ -55,6 +57,9 @@ static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bo
 		log_closed(worker);
 	ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, entry->message),
 			false, now);
+	/* Other threads write it, too: not more often than it is worth. */
+	if (now - atomic_load_explicit(worker->passed_us, memory_order_relaxed) > PASSED_US)
+		atomic_store_explicit(worker->passed_us, now, memory_order_relaxed);
 	ob_suspects_pass(&worker->suspects, entry->message->seq);
 	ob_flight_ok(&worker->flight, entry, now);
 }
@@ -86,19 +91,97 @@ static bool is_outage(const struct ob_relay_worker *worker)
 	return worker->breaker.alarm && worker->breaker.state != OB_BREAKER_CLOSED;
 }
 
+/*
+ * Has nothing at all passed while this message waited for its attempt? With few keys, or little to
+ * send, that is all an outage shows of itself, and the message must not pay for it. A poison among
+ * others that pass is charged as ever: its waits grow beyond the time between two of these.
+ */
+static bool nothing_passed(const struct ob_relay_worker *worker, const struct ob_message *message,
+			   bool last)
+{
+	int64_t passed = atomic_load(worker->passed_us);
+	int64_t least_ms = last ? OB_WORKER_LAST_MS : OB_WORKER_SILENT_MS;
+	int64_t wait_ms = ob_retry_delay_ms(&worker->policy.retry, message->attempts, 0);
+
+	/* A first failure is no more than that. */
+	if (message->attempts == 0)
+		return false;
+	if (passed == 0 && last)
+		return true;
+	if (passed == 0)
+		passed = worker->started_us;
+	return (ob_worker_now(worker) - passed) / 1000 > (wait_ms > least_ms ? wait_ms : least_ms);
+}
+
+void ob_worker_tell(const struct ob_relay_worker *worker, const struct ob_entry *entry, bool dead)
+{
+	if (worker->conf.failed)
+		worker->conf.failed(worker->conf.failed_arg,
+				    &(struct ob_worker_failure){
+					    .message = entry->message,
+					    .kind = entry->failure,
+					    .error = entry->error ? entry->error : "",
+					    .timed_out = entry->timed_out,
+					    .dead = dead,
+				    });
+}
+
+void ob_worker_outage(struct ob_relay_worker *worker, const char *why, const char *error)
+{
+	const struct ob_flight *flight = &worker->flight;
+
+	worker->data.breaker_opened += worker->breaker.state == OB_BREAKER_CLOSED;
+	if (ob_breaker_mass(&worker->breaker, ob_worker_now(worker))) {
+		worker->data.alarms++;
+		if (log_on(worker))
+			ob_log(worker->conf.log, OB_LOG_ERROR, why,
+			       OB_KV("relay", worker->conf.relay->name), OB_KV("error", error));
+	}
+	for (struct ob_entry *entry = ob_flight_outcome(flight); entry;
+	     entry = ob_flight_outcome_next(flight, entry)) {
+		if ((entry->outcome == OB_OUTCOME_RETRY || entry->outcome == OB_OUTCOME_DEAD) &&
+		    !entry->counted && !entry->about_it)
+			ob_worker_tell(worker, entry, false);
+	}
+	ob_flight_undo_failures(&worker->flight);
+}
+
+/* Nothing passes, and this message found it out: it waits with the others. */
+static void take_for_outage(struct ob_relay_worker *worker, struct ob_entry *entry, int64_t now)
+{
+	struct ob_err err = { .kind = entry->failure };
+
+	(void)snprintf(err.msg, sizeof(err.msg), "%s", entry->error ? entry->error : "");
+	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), &err,
+			 &entry->message->id);
+	worker->data.down++;
+	worker->silent_us = now;
+	ob_worker_tell(worker, entry, false);
+	ob_flight_requeue(&worker->flight, entry);
+	ob_worker_outage(worker, "nothing passes: taken as an outage, nothing is given up",
+			 err.msg);
+}
+
 static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 {
 	const struct ob_message *message = entry->message;
 	int64_t now = ob_worker_now(worker);
-	bool about_it = entry->failure == OB_ERR_RETRY || entry->failure == OB_ERR_REJECT;
+	/* Said by the receiver, of this message or of all. */
+	bool answer = !entry->about_it &&
+		      (entry->failure == OB_ERR_RETRY || entry->failure == OB_ERR_REJECT);
 	struct ob_verdict verdict = ob_policy_judge(&worker->policy, entry->failure,
 						    message->attempts, ob_rng_unit(&worker->rng));
 
-	if (about_it && message->attempts == 0)
+	if (answer && message->attempts == 0)
 		ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, message),
 				true, now);
-	if (about_it && is_outage(worker))
+	if (answer && is_outage(worker)) {
 		verdict.action = OB_ACT_WAIT;
+	} else if (answer && entry->failure == OB_ERR_RETRY &&
+		   nothing_passed(worker, message, verdict.action == OB_ACT_DEAD)) {
+		take_for_outage(worker, entry, now);
+		return;
+	}
 	switch (verdict.action) {
 	case OB_ACT_RETRY:
 		report(worker, entry, &verdict);
@@ -110,6 +193,7 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 		return;
 	case OB_ACT_WAIT:
 		worker->data.down++;
+		ob_worker_tell(worker, entry, false);
 		break;
 	case OB_ACT_PUBLISHED: /* a classifier may say that a failure is none */
 		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_PUBLISHED, 0, now);
@@ -136,7 +220,20 @@ static bool is_to_blame(struct ob_relay_worker *worker, const struct ob_entry *e
 	return true;
 }
 
-static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struct ob_err *err)
+/* The probe was answered. While nothing but the message at hand failed, others may have passed. */
+static void probe_answered(struct ob_relay_worker *worker, int64_t now)
+{
+	bool others_pass = worker->breaker.alarm && worker->silent_us > 0 &&
+			   atomic_load(worker->passed_us) > worker->silent_us;
+
+	if (others_pass ? ob_breaker_success(&worker->breaker)
+			: ob_breaker_answer(&worker->breaker, now))
+		log_closed(worker);
+}
+
+/* `own`: it is our own refusal; the receiver has not seen the message and said nothing. */
+static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struct ob_err *err,
+		   bool own)
 {
 	int64_t now = ob_worker_now(worker);
 	enum ob_err_kind kind = err->kind;
@@ -147,18 +244,26 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 		worker->sink_ready = false;
 	if (worker->conf.classify)
 		kind = worker->conf.classify(worker->conf.classify_arg, entry->message, err);
+	entry->timed_out = err->timed_out;
+	entry->about_it = own;
+	if (probe && own) {
+		ob_breaker_unprobe(&worker->breaker);
+		probe = false;
+	}
 	if (kind == OB_ERR_NONE) {
 		succeeded(worker, entry, probe);
 		return;
 	}
-	if (kind == OB_ERR_DOWN && is_to_blame(worker, entry, err))
+	if (kind == OB_ERR_DOWN && is_to_blame(worker, entry, err)) {
 		kind = OB_ERR_RETRY;
+		entry->about_it = true; /* others passed each time */
+	}
 	if (kind == OB_ERR_DOWN)
 		sink_down(worker, err);
 	else if (kind == OB_ERR_FATAL)
 		ob_worker_fail(worker, err);
-	else if (probe && ob_breaker_answer(&worker->breaker, now))
-		log_closed(worker);
+	else if (probe)
+		probe_answered(worker, now);
 	ob_flight_fail(&worker->flight, entry, kind, err->msg, now);
 }
 
@@ -200,7 +305,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 		if (worker->acks[i].err.kind == OB_ERR_NONE)
 			succeeded(worker, entry, is_probe(worker, entry));
 		else
-			failed(worker, entry, &worker->acks[i].err);
+			failed(worker, entry, &worker->acks[i].err, false);
 		judge_all(worker);
 	}
 	return true;
@@ -272,7 +377,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
 	if (r < 0) {
 		err.hung_up = false; /* before it was handed over: not because of it */
-		failed(worker, entry, &err);
+		failed(worker, entry, &err, err.kind == OB_ERR_REJECT);
 		judge_all(worker);
 		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
 	}
@@ -309,11 +414,27 @@ bool ob_worker_has_probe(struct ob_relay_worker *worker)
 	return find_probe(worker, 0) != NULL;
 }
 
+/* One that has not failed yet; or NULL. */
+static struct ob_entry *find_fresh(struct ob_relay_worker *worker)
+{
+	for (uint32_t i = 0; i < CHOICE && i < worker->flight.queued; i++) {
+		struct ob_entry *entry = ob_flight_next(&worker->flight, i);
+
+		if (entry && !entry->error && entry->message->attempts == 0 &&
+		    !ob_suspects_has(&worker->suspects, entry->message->seq))
+			return entry;
+	}
+	return NULL;
+}
+
+/* When most keys fail, another one each time, and first of all what nobody has refused. */
 static struct ob_entry *choose_probe(struct ob_relay_worker *worker)
 {
-	/* When most keys fail, another one each time. */
 	bool pick = worker->breaker.alarm;
+	struct ob_entry *fresh = pick ? find_fresh(worker) : NULL;
 
+	if (fresh)
+		return fresh;
 	return find_probe(worker, pick ? (uint32_t)ob_rng_below(&worker->rng, CHOICE) : 0);
 }
 

@@ -186,6 +186,26 @@ int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *opti
 	return r;
 }
 
+int ob_sink_check_binary(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+			 size_t option_count, struct ob_err *err)
+{
+	struct ob_sink *sink = NULL;
+	int r;
+
+	if (!ops->ce_prefix)
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+				  "CloudEvents has no binary mode for a sink of type '%s'; use "
+				  "cloudevents-structured",
+				  ops->name);
+	if (!ops->check_binary)
+		return 0;
+	r = ob_sink_new(ops, options, option_count, &ob_clock_system, &sink, err);
+	if (r == 0)
+		r = ops->check_binary(sink, err);
+	ob_sink_free(sink);
+	return r;
+}
+
 void ob_sink_free(struct ob_sink *sink)
 {
 	if (!sink)

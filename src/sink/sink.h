@@ -56,6 +56,12 @@ struct ob_ack {
 typedef int ob_sink_check_fn(struct ob_sink *sink, struct ob_err *err);
 
 /*
+ * Optional. The same for CloudEvents in binary mode, whose attributes are headers of each message:
+ * can they go out with these options? NULL: wherever there is a ce_prefix.
+ */
+typedef int ob_sink_check_binary_fn(struct ob_sink *sink, struct ob_err *err);
+
+/*
  * Connect or get ready. DOWN when the peer is away (call again later), FATAL
  * when a person must act. Called again after a DOWN (of any call or outcome)
  * and after reset(), before the next send(); when the sink is already usable it
@@ -142,6 +148,7 @@ struct ob_sink_ops {
 	 */
 	const char *ce_prefix;
 	ob_sink_check_fn *check;
+	ob_sink_check_binary_fn *check_binary;
 	ob_sink_open_fn *open;
 	ob_sink_send_fn *send;
 	ob_sink_poll_fn *poll;
@@ -183,6 +190,9 @@ int ob_sink_new(const struct ob_sink_ops *ops, const struct ob_opt_value *option
 /* Would that succeed, and does the backend's check() pass? */
 int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
 		  size_t option_count, struct ob_err *err);
+/* Would CloudEvents in binary mode go out? */
+int ob_sink_check_binary(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+			 size_t option_count, struct ob_err *err);
 /* Close and free; NULL is allowed. */
 void ob_sink_free(struct ob_sink *sink);
 

@@ -318,8 +318,21 @@ OB_TEST(the_check_finds_what_is_wrong_with_a_route)
 }
 OB_TEST_END
 
+OB_TEST(the_check_refuses_binary_events_in_batches)
+{
+	prepare_sink("{ type: http, url: 'https://example.com/', batch: 10 }",
+		     "    route: { envelope: cloudevents-binary }\n");
+	expect(1, "",
+	       "outbox.yaml:5:24: relays[0].route.envelope: CloudEvents has no binary mode for a "
+	       "batch; use cloudevents-structured, or set batch to 1\n",
+	       "config", "check", NULL);
+	finish();
+}
+OB_TEST_END
+
 OB_SUITE("cli route", a_webhook_goes_where_the_route_says,
 	 trace_context_is_passed_on_without_any_route, a_binary_event_over_http,
 	 a_structured_event_over_http, debezium_over_http, a_rule_on_failures_gives_a_message_up,
 	 lanes_and_envelopes_in_a_file, a_message_that_cannot_be_routed_is_dead_with_the_reason,
-	 a_reload_takes_a_new_route_over, the_check_finds_what_is_wrong_with_a_route)
+	 a_reload_takes_a_new_route_over, the_check_finds_what_is_wrong_with_a_route,
+	 the_check_refuses_binary_events_in_batches)

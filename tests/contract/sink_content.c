@@ -171,8 +171,8 @@ OB_TEST_END
 
 OB_TEST(headers_are_those_of_the_delivery_or_the_stored_ones)
 {
-	const struct ob_header headers[] = { { OB_STR("trace"), OB_STR("00-1") },
-					     { OB_STR("x\"y"), OB_STR("a\nb") } };
+	const struct ob_header headers[] = { { OB_STR("trace"), OB_STR("00-1"), false },
+					     { OB_STR("x\"y"), OB_STR("a\nb"), false } };
 	struct sink_env env;
 	struct parcel parcel;
 

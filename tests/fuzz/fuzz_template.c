@@ -18,7 +18,7 @@ static void check_fault(const struct ob_err *err)
 /* Every value comes from the message or is a part of the text. */
 static void check_filled(const struct ob_template *template, struct ob_arena *arena, size_t size)
 {
-	static const struct ob_header header = { OB_STR("a"), OB_STR("b") };
+	static const struct ob_header header = { OB_STR("a"), OB_STR("b"), false };
 	const struct ob_message whole = {
 		.aggregate_type = OB_STR("t"),
 		.aggregate_id = OB_STR("i"),

@@ -120,6 +120,22 @@ static void check_row(const char *payload, enum ob_view view, uint32_t attempts,
 	ob_batch_done(&batch);
 }
 
+static uint32_t count_rows(enum ob_view view)
+{
+	struct ob_filter filter = { .reader = reader };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_batch batch;
+	uint32_t count = 0;
+	int64_t now;
+
+	ob_batch_init(&batch);
+	ck_assert_int_eq(ob_store_list(store, &filter, &batch, &now, &err), 0);
+	for (uint32_t i = 0; i < batch.count; i++)
+		count += batch.messages[i].view == view;
+	ob_batch_done(&batch);
+	return count;
+}
+
 /* ---- handlers ------------------------------------------------------------- */
 
 static void note(const struct outbox_relay_message *m)
@@ -157,6 +173,7 @@ static void on_failure(void *arg, const struct outbox_relay_message *m,
 	(void)m;
 	(void)pthread_mutex_lock(&world.lock);
 	world.failures++;
+	world.last_attempt += failure->is_last != 0;
 	world.failure = *failure;
 	(void)snprintf(world.reason, sizeof(world.reason), "%s", failure->reason);
 	(void)pthread_mutex_unlock(&world.lock);
@@ -280,6 +297,27 @@ OB_TEST(the_last_attempt_is_said_to_be_the_last)
 	check_row("\"retry\"", OB_VIEW_DEAD, 1, "the handler failed");
 	ck_assert_int_eq(world.failure.is_last, 1);
 	ck_assert_uint_eq(world.failure.attempt, 1);
+	end();
+}
+OB_TEST_END
+
+/* Everything is rejected at once: that is an outage, and only what is dead is said to be. */
+OB_TEST(a_failure_that_is_an_outage_is_not_said_to_be_the_last)
+{
+	char key[16];
+
+	begin();
+	for (int i = 0; i < 30; i++) {
+		(void)snprintf(key, sizeof(key), "%d", i);
+		push(key, "\"reject\"");
+	}
+	start((struct outbox_relay_options){ .handler = obedient, .on_failure = on_failure });
+	once(OUTBOX_ESINK);
+	ck_assert_uint_ge(world.failures, 10);
+	/* On a slow machine a few are recorded before there are ten of them: then they are dead. */
+	ck_assert_uint_eq(world.last_attempt, count_rows(OB_VIEW_DEAD));
+	ck_assert_uint_eq(count_rows(OB_VIEW_PENDING), 30 - world.last_attempt);
+	ck_assert_uint_gt(count_rows(OB_VIEW_PENDING), 0);
 	end();
 }
 OB_TEST_END
@@ -589,6 +627,7 @@ OB_TEST_END
 OB_SUITE("embed", a_mixed_batch_is_decided_message_by_message, a_handler_sees_the_whole_message,
 	 an_empty_tick_reports_zeros_and_the_backoff, pending_is_counted_when_asked_for,
 	 a_failing_message_holds_its_key_only, the_last_attempt_is_said_to_be_the_last,
+	 a_failure_that_is_an_outage_is_not_said_to_be_the_last,
 	 a_handler_that_is_down_costs_no_attempt, a_classifier_may_change_the_result,
 	 a_timeout_is_cooperative, a_stop_during_a_handler_charges_and_reports_nothing,
 	 a_run_delivers_in_order_per_key_until_a_handler_stops_it,

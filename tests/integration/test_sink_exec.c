@@ -367,10 +367,10 @@ OB_TEST(a_command_that_cannot_run_is_fatal)
 {
 	static const char *const commands[][2] = {
 		{ "/nowhere/handler x",
-		  "starting '/nowhere/handler' (the program of the sink's "
+		  "starting '/nowhere/handler' (install the program, or correct the sink's "
 		  "command): No such file or directory" },
 		{ "/etc/passwd",
-		  "starting '/etc/passwd' (the program of the sink's command): "
+		  "starting '/etc/passwd' (install the program, or correct the sink's command): "
 		  "Permission denied" },
 		{ "sh -c 'x", "command: a quote or a backslash is left open" },
 		{ "sh \\", "command: a quote or a backslash is left open" },
@@ -387,6 +387,18 @@ OB_TEST(a_command_that_cannot_run_is_fatal)
 		ck_assert_str_eq(err.msg, commands[i][1]);
 		ob_sink_free(sink);
 	}
+}
+OB_TEST_END
+
+OB_TEST(arguments_are_not_described)
+{
+	struct ob_sink *sink = make_with("/usr/bin/handler --token hush", NULL, NULL);
+	struct ob_buf text = OB_BUF_INIT(1000);
+
+	ob_sink_describe(sink, &text);
+	ck_assert_str_eq(ob_buf_str(&text), "exec /usr/bin/handler");
+	ob_buf_done(&text);
+	ob_sink_free(sink);
 }
 OB_TEST_END
 
@@ -483,5 +495,5 @@ OB_SUITE("exec sink", the_three_answers_are_told_apart, answers_may_come_in_any_
 	 a_handler_that_ignores_sigterm_is_killed_with_its_children,
 	 signals_and_descriptors_of_the_relay_do_not_reach_the_handler,
 	 a_hundred_restarts_leave_no_descriptor_and_no_process, a_command_that_cannot_run_is_fatal,
-	 a_command_line_is_split_without_a_shell, the_python_example_answers,
-	 the_shell_example_answers)
+	 arguments_are_not_described, a_command_line_is_split_without_a_shell,
+	 the_python_example_answers, the_shell_example_answers)

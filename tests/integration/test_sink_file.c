@@ -17,6 +17,8 @@
 
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 
@@ -28,6 +30,8 @@ static struct {
 	unsigned fail_syncs; /* so many fail with EIO */
 	const char
 		*intruder; /* a failing sync first appends a line there, as another writer would */
+	const char *rotated; /* so many times, the file there is moved away before it is locked */
+	unsigned rotations;
 	unsigned syncs;
 	off_t synced_size; /* of the file at the last good sync */
 } disk;
@@ -46,6 +50,17 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t n)
 	if (disk.full && r > 0)
 		disk.room -= r;
 	return r;
+}
+
+int __wrap_flock(int fd, int operation)
+{
+	char to[128];
+
+	if (disk.rotations > 0 && (operation & LOCK_EX)) {
+		(void)snprintf(to, sizeof(to), "%s.away%u", disk.rotated, disk.rotations--);
+		(void)rename(disk.rotated, to);
+	}
+	return __real_flock(fd, operation);
 }
 
 int __wrap_fdatasync(int fd)
@@ -417,6 +432,29 @@ OB_TEST(lines_of_several_processes_never_mix)
 }
 OB_TEST_END
 
+OB_TEST(a_file_that_others_rotate_all_the_time_is_no_outage)
+{
+	struct ob_err err = OB_ERR_INIT;
+	struct sink_env env;
+	struct ob_ack acks[4];
+	struct tally tally = { 0 };
+
+	sink_env_init(&env);
+	struct ob_sink *sink = make_with(&env, &ob_clock_system, "20KB", "0");
+	send_some(sink, 0, 1);
+	disk.rotated = env.path;
+	disk.rotations = 3;
+	int n = ob_sink_poll(sink, 0, acks, 4, &err);
+	ck_assert_int_eq(n, 0); /* not yet: the path led elsewhere each time */
+	send_some(sink, 1, 1);  /* and it is still open */
+	sink_drain(sink, &tally, 2);
+	ck_assert_uint_eq(tally.confirmed, 2);
+	check_file(&env, 2);
+	ob_sink_free(sink);
+	sink_env_done(&env);
+}
+OB_TEST_END
+
 OB_TEST(several_processes_rotate_one_file_without_loss)
 {
 	check_writers("20KB");
@@ -568,7 +606,9 @@ OB_SUITE("file sink", nothing_is_confirmed_before_one_sync_of_all, without_fsync
 	 rotation_loses_nothing_and_keeps_files_small,
 	 rotated_files_are_named_in_order_when_the_clock_steps_back_and_the_newest_are_kept,
 	 pruning_removes_only_what_rotation_made, lines_of_several_processes_never_mix,
-	 several_processes_rotate_one_file_without_loss, a_writer_that_holds_the_lock_is_waited_for,
-	 a_file_that_was_moved_away_is_made_again, a_torn_line_stays_and_stands_alone,
+	 several_processes_rotate_one_file_without_loss,
+	 a_file_that_others_rotate_all_the_time_is_no_outage,
+	 a_writer_that_holds_the_lock_is_waited_for, a_file_that_was_moved_away_is_made_again,
+	 a_torn_line_stays_and_stands_alone,
 	 a_path_that_cannot_be_written_is_fatal_and_says_what_to_do,
 	 a_directory_that_vanishes_is_fatal_at_the_next_poll)

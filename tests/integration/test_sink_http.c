@@ -22,7 +22,7 @@ OB_TEST(every_status_has_its_meaning)
 		{ 504, 599, OB_ERR_RETRY },  { 600, 600, OB_ERR_RETRY },
 	};
 	struct http_receiver *receiver = http_receiver_new();
-	struct ob_sink *sink = make(receiver, NULL, NULL);
+	struct ob_sink *sink = make(receiver, "gone", "reject");
 	char native[16];
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -103,6 +103,82 @@ OB_TEST(retry_after_is_obeyed_up_to_the_maximum)
 }
 OB_TEST_END
 
+OB_TEST(a_retry_after_beyond_all_numbers_is_cut_to_the_maximum)
+{
+	static const char *const headers[] = {
+		"Retry-After: 9223372036854775808\r\n",
+		"retry-after:\t99999999999999999999999999999999\r\n",
+		"Retry-After: 9223372036854775807\r\n",
+	};
+	struct http_receiver *receiver = http_receiver_new();
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		struct ob_sink *sink = make(receiver, "retry_after_max", "60s");
+		struct ob_err err = OB_ERR_INIT;
+
+		http_receiver_answer(receiver,
+				     &(struct http_answer){ .status = 503, .headers = headers[i] });
+		ck_assert_int_eq(try_one(sink).kind, OB_ERR_DOWN);
+		ck_assert_int_lt(ob_sink_open(sink, &err), 0);
+		ck_assert_ptr_nonnull(strstr(err.msg, "left alone for "));
+		ob_sink_free(sink);
+	}
+	http_receiver_free(receiver);
+}
+OB_TEST_END
+
+OB_TEST(an_endpoint_that_is_gone_pauses_the_sink)
+{
+	struct http_receiver *receiver = http_receiver_new();
+	struct ob_sink *sink = make(receiver, NULL, NULL);
+	struct ob_err err = OB_ERR_INIT;
+	struct parcel parcel;
+
+	http_receiver_answer(receiver, &(struct http_answer){ .status = 410 });
+	err = try_one(sink);
+	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+	ck_assert_str_eq(err.native, "410");
+	ck_assert_ptr_nonnull(strstr(err.msg, "the endpoint is gone"));
+	ck_assert_int_lt(ob_sink_open(sink, &err), 0);
+	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+	ck_assert_ptr_nonnull(strstr(err.msg, "the endpoint is gone"));
+	parcel_init(&parcel, 2, OB_STR_NULL, OB_STR("{}"));
+	ck_assert_int_lt(ob_sink_send(sink, &parcel.delivery, &err), 0);
+	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
+	ck_assert_uint_eq(http_receiver_count(receiver), 1);
+	ob_sink_free(sink);
+	http_receiver_free(receiver);
+}
+OB_TEST_END
+
+/* svix's verify() refuses an empty body. */
+OB_TEST(a_tombstone_is_null_where_the_option_says_so)
+{
+	const char *secrets[] = { SECRET_1 };
+	const struct ob_opt_value options[] = { { "allow_private", "true" },
+						{ "secret", SECRET_1 },
+						{ "tombstone", "json_null" } };
+	struct http_receiver *receiver = http_receiver_new();
+	struct ob_err err = OB_ERR_INIT;
+	struct parcel parcel;
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http_receiver_port(receiver));
+	struct ob_sink *sink = make_url(url, options, 3);
+	ck_assert_msg(ob_sink_open(sink, &err) == 0, "%s", err.msg);
+	parcel_init(&parcel, 2, OB_STR_NULL, OB_STR_NULL);
+	send_parcel(sink, &parcel);
+	ck_assert_int_eq(outcome(sink).kind, OB_ERR_NONE);
+	struct http_request_seen seen = http_receiver_get(receiver, 0);
+	ck_assert_str_eq(seen.body, "null");
+	ck_assert_ptr_nonnull(strstr(seen.head, "\r\ncontent-type: application/json\r\n"));
+	ck_assert_ptr_nonnull(strstr(seen.head, "\r\noutbox-tombstone: 1\r\n"));
+	check_signature(&seen, secrets, 1);
+	ob_sink_free(sink);
+	http_receiver_free(receiver);
+}
+OB_TEST_END
+
 OB_TEST(retry_after_can_be_ignored_and_means_nothing_elsewhere)
 {
 	static const char header[] = "Retry-After: 100\r\n";
@@ -133,8 +209,8 @@ OB_TEST(a_redirect_is_not_followed)
 	struct ob_err err = try_one(sink);
 	ck_assert_int_eq(err.kind, OB_ERR_DOWN);
 	ck_assert_ptr_nonnull(
-		strstr(err.msg, "redirects are not followed, set the url to http://"));
-	ck_assert_ptr_nonnull(strstr(err.msg, "/new"));
+		strstr(err.msg, "redirects are not followed, the new address is at http://"));
+	ck_assert_ptr_null(strstr(err.msg, "/new"));
 	ck_assert_uint_eq(http_receiver_count(receiver), 1);
 	ob_sink_free(sink);
 	http_receiver_free(receiver);
@@ -291,6 +367,8 @@ OB_TEST_END
 
 OB_SUITE("http sink", every_status_has_its_meaning, the_answer_is_in_the_error_as_one_safe_line,
 	 connections_are_kept, retry_after_is_obeyed_up_to_the_maximum,
+	 a_retry_after_beyond_all_numbers_is_cut_to_the_maximum,
+	 an_endpoint_that_is_gone_pauses_the_sink, a_tombstone_is_null_where_the_option_says_so,
 	 retry_after_can_be_ignored_and_means_nothing_elsewhere, a_redirect_is_not_followed,
 	 whatever_a_receiver_does_there_is_an_outcome,
 	 an_answer_before_a_large_body_is_read_counts_by_its_status, nobody_there_is_down,

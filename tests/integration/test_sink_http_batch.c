@@ -156,7 +156,7 @@ static void check_content(const struct http_request_seen *seen)
 
 OB_TEST(messages_that_wait_go_in_one_request)
 {
-	const struct ob_header header = { OB_STR("tenant"), OB_STR("a") };
+	const struct ob_header header = { OB_STR("tenant"), OB_STR("a"), false };
 	const char *secrets[] = { SECRET_1, SECRET_2 };
 	struct fixture f;
 
@@ -181,6 +181,37 @@ OB_TEST(messages_that_wait_go_in_one_request)
 	check_signature(&seen, secrets, 2);
 	ck_assert_ptr_nonnull(strstr(seen.head, "\r\ncontent-type: application/json\r\n"));
 	ck_assert_ptr_null(strstr(seen.head, "outbox-"));
+	end(&f);
+}
+OB_TEST_END
+
+/* The batch mode of CloudEvents: an array of events, not of our own objects. */
+OB_TEST(structured_events_go_as_a_batch_of_events)
+{
+	static const char *const events[] = { "{\"specversion\":\"1.0\",\"id\":\"0\"}",
+					      "{\"specversion\":\"1.0\",\"id\":\"1\"}" };
+	struct fixture f;
+
+	BEGIN(&f, { "batch", "10" });
+	for (size_t i = 0; i < 2; i++) {
+		parcel_init(&f.parcels[i], i, OB_STR_NULL, ob_str(events[i]));
+		f.parcels[i].delivery.content_type = OB_STR("application/cloudevents+json");
+		send_parcel(f.sink, &f.parcels[i]);
+	}
+	push(&f, 2, OB_STR("{}")); /* no event: a request of its own */
+	drain(&f, 3);
+	ck_assert_uint_eq(http_receiver_count(f.receiver), 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct http_request_seen seen = http_receiver_get(f.receiver, i);
+		bool is_batch = strstr(seen.head, "application/cloudevents-batch+json") != NULL;
+
+		if (is_batch)
+			ck_assert_str_eq(seen.body,
+					 "[{\"specversion\":\"1.0\",\"id\":\"0\"},"
+					 "{\"specversion\":\"1.0\",\"id\":\"1\"}]");
+		else
+			ck_assert_ptr_nonnull(strstr(seen.head, "application/json"));
+	}
 	end(&f);
 }
 OB_TEST_END
@@ -493,7 +524,8 @@ OB_TEST(every_message_has_its_own_outcome)
 }
 OB_TEST_END
 
-OB_SUITE("http sink: batches", messages_that_wait_go_in_one_request, a_batch_of_one_is_no_array,
+OB_SUITE("http sink: batches", messages_that_wait_go_in_one_request,
+	 structured_events_go_as_a_batch_of_events, a_batch_of_one_is_no_array,
 	 the_same_messages_have_the_same_webhook_id_and_no_others_have_it,
 	 a_batch_holds_no_more_than_it_may, a_message_larger_than_a_batch_goes_alone,
 	 options_out_of_range_are_refused, a_message_that_has_failed_before_goes_alone,

@@ -2,6 +2,7 @@
 /* The http sink: what goes out is signed, holds no more than it should, and goes nowhere else. */
 #include "run.h"
 #include "sink/http/addr.h"
+#include "sink/http/sign.h"
 #include "sink_http_fixture.h"
 
 #include <netdb.h>
@@ -51,11 +52,13 @@ OB_TEST(bad_settings_are_fatal_at_open)
 		  "allow_http" },
 		{ "https://example.com/", "secret", "whsec_c2hvcnQ=",
 		  "secret: number 1 is not whsec_ and 24 to 64 bytes in Base64 (make one: echo "
-		  "whsec_$(openssl rand -base64 32))" },
+		  "whsec_$(openssl rand -base64 32)), nor whsk_ and an Ed25519 private key in "
+		  "Base64" },
 		{ "https://example.com/", "secret",
 		  SECRET_1 " whsec_!!EyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
 		  "secret: number 2 is not whsec_ and 24 to 64 bytes in Base64 (make one: echo "
-		  "whsec_$(openssl rand -base64 32))" },
+		  "whsec_$(openssl rand -base64 32)), nor whsk_ and an Ed25519 private key in "
+		  "Base64" },
 		{ "https://example.com/", "authorization", "Bearer x\r\nEvil: 1",
 		  "authorization: it holds something else than printable ASCII" },
 	};
@@ -81,6 +84,7 @@ OB_TEST(tokens_are_not_described)
 
 	ob_sink_describe(sink, &text);
 	ck_assert_ptr_null(strstr(ob_buf_str(&text), "token"));
+	ck_assert_ptr_null(strstr(ob_buf_str(&text), "hook"));
 	ck_assert_ptr_null(strstr(ob_buf_str(&text), "hush"));
 	ck_assert_int_eq(try_one(sink).kind, OB_ERR_NONE);
 	struct http_request_seen seen = http_receiver_get(receiver, 0);
@@ -89,6 +93,73 @@ OB_TEST(tokens_are_not_described)
 	ob_buf_done(&text);
 	ob_sink_free(sink);
 	http_receiver_free(receiver);
+}
+OB_TEST_END
+
+/* Many receivers repeat the path that they do not know, and some what they were sent. */
+OB_TEST(what_a_receiver_repeats_of_our_secrets_is_not_in_the_error)
+{
+	struct http_receiver *receiver = http_receiver_new();
+	struct ob_sink *sink = make(receiver, "authorization", "Bearer hush");
+	struct ob_buf cut = OB_BUF_INIT(1000);
+
+	/* What is kept of the answer ends in the middle of the path. */
+	for (int i = 0; i < 74; i++)
+		ob_buf_adds(&cut, "\xc3\xa9");
+	ob_buf_adds(&cut, " /hook?token=x");
+	const char *const bodies[] = { "Cannot POST /hook?token=x, sorry", "bad: Bearer hush",
+				       ob_buf_str(&cut) };
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		http_receiver_answer(receiver,
+				     &(struct http_answer){ .status = 422, .body = bodies[i] });
+		struct ob_err err = try_one(sink);
+
+		ck_assert_int_eq(err.kind, OB_ERR_REJECT);
+		ck_assert_ptr_null(strstr(err.msg, "hook"));
+		ck_assert_ptr_null(strstr(err.msg, "hush"));
+	}
+	ob_buf_done(&cut);
+	ob_sink_free(sink);
+	http_receiver_free(receiver);
+}
+OB_TEST_END
+
+/* The signature that `openssl pkeyutl` makes with this key. */
+#define KEY_SEED "whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+#define KEY_PAIR \
+	"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8DoQe/" \
+	"884Qvh1w3RjnS8CZZ+TWMJulDV8d3IZkElUxuA" \
+	"=="
+#define KEY_WRONG_PAIR \
+	"whsk_" \
+	"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHw" \
+	"=="
+#define KEY_SIGNATURE \
+	"v1a,p70ApbI806wzA7BTOczQD1iBx7dQdr7HC2T+hPZmmk8vmfQxoVEcxWyzIzNaMfF++jX46MT6fUpbz+" \
+	"F76kHwDw" \
+	"=="
+
+OB_TEST(a_private_key_signs_as_v1a_beside_a_secret)
+{
+	static const char *const secrets[] = { KEY_SEED, KEY_PAIR, SECRET_1 " " KEY_SEED };
+	static const char *const expected[] = {
+		KEY_SIGNATURE, KEY_SIGNATURE,
+		"v1,rMuZgJzQ8zW5Tdi8KsCZffDC3KD7+VVaUnBPCBXB/hw= " KEY_SIGNATURE
+	};
+	struct ob_http_signer signer;
+	struct ob_err err = OB_ERR_INIT;
+
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+		struct ob_buf text = OB_BUF_INIT(1000);
+
+		ck_assert_msg(ob_http_signer_init(&signer, secrets[i], &err) == 0, "%s", err.msg);
+		ck_assert(ob_http_sign(&signer, "msg_1", 1700000000, OB_STR("{\"n\":1}"), &text));
+		ck_assert_str_eq(ob_buf_str(&text), expected[i]);
+		ob_http_signer_done(&signer);
+		ob_buf_done(&text);
+	}
+	ck_assert_int_eq(ob_http_signer_init(&signer, KEY_WRONG_PAIR, &err), OUTBOX_ECONFIG);
+	ck_assert_ptr_null(strstr(err.msg, "AAEC"));
 }
 OB_TEST_END
 
@@ -111,16 +182,16 @@ OB_TEST(nothing_in_a_message_can_add_a_header)
 {
 	static const struct ob_str evil = OB_STR("a\r\nX-Evil: 1\r\n\r\nPOST / HTTP/1.1\r\n\0b");
 	const struct ob_header headers[] = {
-		{ evil, evil },
-		{ OB_STR("ce-\r\nX-Evil"), evil },
-		{ OB_STR("traceparent"), evil },
-		{ OB_STR("Host"), OB_STR("elsewhere") },
-		{ OB_STR("Transfer-Encoding"), OB_STR("chunked") },
-		{ OB_STR("Content-Length"), OB_STR("0") },
-		{ OB_STR("authorization"), OB_STR("Bearer x") },
-		{ OB_STR("tracestate"), OB_STR("a=1, b=%2") },
-		{ OB_STR("ce-type"), OB_STR("a b%\"\xc3\xa9") },
-		{ OB_STR(""), OB_STR("") },
+		{ evil, evil, false },
+		{ OB_STR("ce-\r\nX-Evil"), evil, false },
+		{ OB_STR("traceparent"), evil, false },
+		{ OB_STR("Host"), OB_STR("elsewhere"), false },
+		{ OB_STR("Transfer-Encoding"), OB_STR("chunked"), false },
+		{ OB_STR("Content-Length"), OB_STR("0"), false },
+		{ OB_STR("authorization"), OB_STR("Bearer x"), false },
+		{ OB_STR("tracestate"), OB_STR("a=1, b=%2"), false },
+		{ OB_STR("ce-type"), OB_STR("a b%\"\xc3\xa9"), false },
+		{ OB_STR(""), OB_STR(""), false },
 	};
 	struct http_receiver *receiver = http_receiver_new();
 	struct ob_sink *sink = make(receiver, NULL, NULL);
@@ -418,7 +489,8 @@ OB_TEST(a_certificate_that_is_not_trusted_or_not_for_the_host_is_down)
 OB_TEST_END
 
 OB_SUITE("http sink: safety", requests_are_signed_with_every_secret, bad_settings_are_fatal_at_open,
-	 tokens_are_not_described, a_proxy_of_the_environment_is_not_used,
+	 tokens_are_not_described, what_a_receiver_repeats_of_our_secrets_is_not_in_the_error,
+	 a_private_key_signs_as_v1a_beside_a_secret, a_proxy_of_the_environment_is_not_used,
 	 nothing_in_a_message_can_add_a_header, headers_that_are_too_large_are_rejected,
 	 special_addresses_are_told_from_public_ones, no_spelling_leads_to_this_machine,
 	 a_certificate_that_is_not_trusted_or_not_for_the_host_is_down)

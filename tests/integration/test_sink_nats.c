@@ -111,11 +111,11 @@ static void check_message(void *arg, natsMsg *msg)
 OB_TEST(every_header_has_its_name_and_none_can_be_forged)
 {
 	const struct ob_header headers[] = {
-		{ OB_STR("tenant"), OB_STR("a\r\nEvil: yes") },
-		{ OB_STR("two\r\nlines"), OB_STR("x") },
-		{ OB_STR("Nats-Rollup"), OB_STR("all") },
-		{ OB_STR("outbox-key"), OB_STR("forged") },
-		{ OB_STR("traceparent"), OB_STR("00-1-2-01") },
+		{ OB_STR("tenant"), OB_STR("a\r\nEvil: yes"), false },
+		{ OB_STR("two\r\nlines"), OB_STR("x"), false },
+		{ OB_STR("Nats-Rollup"), OB_STR("all"), false },
+		{ OB_STR("outbox-key"), OB_STR("forged"), false },
+		{ OB_STR("traceparent"), OB_STR("00-1-2-01"), false },
 	};
 	struct tally tally = { 0 };
 	struct parcel parcel;
@@ -138,6 +138,15 @@ OB_TEST(every_header_has_its_name_and_none_can_be_forged)
 }
 OB_TEST_END
 
+static void check_hidden(void *arg, natsMsg *msg)
+{
+	(void)arg;
+	expect_header(msg, "x7-%4Eats-Msg-Id", "y");
+	expect_header(msg, "note", "see%20%4Eats-Msg-Id:%207");
+	expect_header(msg, "baggage", "%4Eats-Msg-Id=1");
+	expect_header(msg, "outbox-event-type", "%4Eats-Msg-Id");
+}
+
 OB_TEST(a_second_copy_is_confirmed_and_not_stored)
 {
 	struct ob_sink *sink = begin(NULL);
@@ -146,6 +155,39 @@ OB_TEST(a_second_copy_is_confirmed_and_not_stored)
 	deliver(sink, 10, "orders.a");
 	expect_all(OB_ERR_NONE, NULL);
 	ck_assert_uint_eq(nats_stream_count(&server, "S"), 10);
+	end(sink);
+}
+OB_TEST_END
+
+/* A server that takes the first text "Nats-Msg-Id" for the header finds no id then. */
+OB_TEST(the_name_of_the_id_elsewhere_in_the_headers_does_not_defeat_deduplication)
+{
+	enum { NAMES = 40 };
+	static char names[NAMES][32];
+	struct ob_header headers[NAMES + 2] = {
+		{ OB_STR("note"), OB_STR("see Nats-Msg-Id: 7"), false },
+		{ OB_STR("baggage"), OB_STR("Nats-Msg-Id=1"), false },
+	};
+	struct ob_sink *sink = begin(NULL);
+
+	/* The library writes them in an order of its own: some of these stand first. */
+	for (int i = 0; i < NAMES; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "x%d-Nats-Msg-Id", i);
+		headers[i + 2].name = ob_str(names[i]);
+		headers[i + 2].value = OB_STR("y");
+	}
+	for (int copy = 0; copy < 2; copy++) {
+		row_init(&row, 5, NULL, "orders.a");
+		for (size_t i = 0; i < row.count; i++) {
+			row.parcels[i].delivery.headers = headers;
+			row.parcels[i].delivery.header_count = NAMES + 2;
+			row.parcels[i].message.event_type = OB_STR("Nats-Msg-Id");
+		}
+		row_deliver(sink, &row);
+		expect_all(OB_ERR_NONE, NULL);
+	}
+	ck_assert_uint_eq(nats_stream_count(&server, "S"), 5);
+	nats_stream_each(&server, "S", check_hidden, NULL);
 	end(sink);
 }
 OB_TEST_END
@@ -180,7 +222,7 @@ OB_TEST_END
 OB_TEST(what_is_larger_than_the_server_takes_is_rejected_before_it_is_sent)
 {
 	char *large = malloc(1 << 20);
-	struct ob_header header = { OB_STR("big"), { large, 70000 } };
+	struct ob_header header = { OB_STR("big"), { large, 70000 }, false };
 	struct ob_err err;
 	struct ob_sink *sink = begin(NULL);
 
@@ -443,6 +485,7 @@ OB_TEST_END
 
 OB_SUITE_NEEDS("nats sink", nats_server_missing(), every_header_has_its_name_and_none_can_be_forged,
 	       a_second_copy_is_confirmed_and_not_stored,
+	       the_name_of_the_id_elsewhere_in_the_headers_does_not_defeat_deduplication,
 	       subjects_that_no_stream_can_have_are_rejected,
 	       what_is_larger_than_the_server_takes_is_rejected_before_it_is_sent,
 	       a_subject_without_a_stream_is_an_outage_until_there_is_one,

@@ -122,6 +122,102 @@ OB_TEST(every_property_has_its_place)
 }
 OB_TEST_END
 
+/* As a route hands them over: one by one, and each knows what it was. */
+OB_TEST(headers_of_a_route_keep_their_types_and_copies_go_out)
+{
+	const struct ob_header headers[] = {
+		{ OB_STR("n"), OB_STR("3"), true },
+		{ OB_STR("yes"), OB_STR("true"), true },
+		{ OB_STR("text"), OB_STR("3"), false },
+		{ OB_STR("CC"), OB_STR("[\"typed-copy\"]"), true },
+		{ OB_STR("tenant"), OB_STR("acme"), false },
+	};
+	struct tally tally = { 0 };
+	struct parcel parcel;
+	amqp_message_t got;
+
+	begin("typed");
+	rabbitmq_queue(client, "typed-copy", 0);
+	struct ob_sink *sink = open_sink();
+	parcel_init(&parcel, 5, OB_STR("k"), OB_STR("{}"));
+	parcel.delivery.destination = OB_STR("typed");
+	parcel.delivery.headers = headers;
+	parcel.delivery.header_count = sizeof(headers) / sizeof(headers[0]);
+	sink_push(sink, &parcel.delivery, &tally);
+	sink_drain(sink, &tally, 1);
+	ck_assert_msg(tally.confirmed == 1, "%s", tally.last.msg);
+	ck_assert_uint_eq(rabbitmq_count(client, "typed-copy"), 1);
+	take("typed", &got);
+	ck_assert_int_eq(header(&got, "n")->kind, AMQP_FIELD_KIND_I64);
+	ck_assert_int_eq(header(&got, "n")->value.i64, 3);
+	ck_assert_int_eq(header(&got, "yes")->kind, AMQP_FIELD_KIND_BOOLEAN);
+	expect_header(&got, "text", "3");
+	expect_header(&got, "tenant", "acme");
+	amqp_destroy_message(&got);
+	end(sink);
+}
+OB_TEST_END
+
+OB_TEST(a_number_beyond_64_bits_is_text_and_costs_no_other_header)
+{
+	struct tally tally = { 0 };
+	struct parcel parcel;
+	amqp_message_t got;
+
+	begin("huge");
+	struct ob_sink *sink = open_sink();
+	parcel_init(&parcel, 5, OB_STR("k"), OB_STR("{}"));
+	parcel.delivery.destination = OB_STR("huge");
+	parcel.message.headers =
+		OB_STR("{\"big\":123456789012345678901234567890,\"traceparent\":\"00-a\\u0062\","
+		       "\"n\":1,\"in\":[1e999],\"n\":2}");
+	sink_push(sink, &parcel.delivery, &tally);
+	sink_drain(sink, &tally, 1);
+	take("huge", &got);
+	expect_header(&got, "big", "123456789012345678901234567890");
+	expect_header(&got, "in", "[1e999]");
+	expect_header(&got, "traceparent", "00-ab");
+	ck_assert_int_eq(header(&got, "n")->value.i64, 2);
+	ck_assert_ptr_null(header(&got, "outbox-headers"));
+	amqp_destroy_message(&got);
+	end(sink);
+}
+OB_TEST_END
+
+static void check_priority(struct ob_sink *sink, int32_t priority, int expected)
+{
+	struct tally tally = { 0 };
+	struct parcel parcel;
+	amqp_message_t got;
+
+	parcel_init(&parcel, 5, OB_STR("k"), OB_STR("{}"));
+	parcel.delivery.destination = OB_STR("priority");
+	parcel.message.priority = priority;
+	sink_push(sink, &parcel.delivery, &tally);
+	sink_drain(sink, &tally, 1);
+	take("priority", &got);
+	if (expected < 0)
+		ck_assert_uint_eq(got.properties._flags & AMQP_BASIC_PRIORITY_FLAG, 0);
+	else
+		ck_assert_int_eq(got.properties.priority, expected);
+	amqp_destroy_message(&got);
+}
+
+OB_TEST(a_priority_goes_out_when_the_option_says_how_many_there_are)
+{
+	begin("priority");
+	struct ob_sink *sink = open_sink();
+	check_priority(sink, 7, -1);
+	ob_sink_free(sink);
+	sink = make_sink(url_of(""), "max_priority", "9", NULL);
+	must_open(sink);
+	check_priority(sink, 7, 7);
+	check_priority(sink, 20, 9);
+	check_priority(sink, -3, 0);
+	end(sink);
+}
+OB_TEST_END
+
 OB_TEST(what_a_property_cannot_hold_is_a_header)
 {
 	char long_text[301];
@@ -189,7 +285,7 @@ OB_TEST(what_no_broker_would_take_is_rejected_at_once)
 {
 	static char large[200000];
 	struct parcel parcel;
-	struct ob_header header = { OB_STR("CC"), OB_STR("a") };
+	struct ob_header header = { OB_STR("CC"), OB_STR("a"), false };
 
 	begin("small");
 	struct ob_sink *sink = open_sink();
@@ -202,10 +298,10 @@ OB_TEST(what_no_broker_would_take_is_rejected_at_once)
 	parcel.delivery.destination = OB_STR("small");
 	parcel.delivery.headers = &header;
 	parcel.delivery.header_count = 1;
-	expect_rejected(sink, &parcel, "the header CC must be a list");
-	header = (struct ob_header){ { large, 256 }, OB_STR("a") };
+	expect_rejected(sink, &parcel, "the header CC must be a list of routing keys");
+	header = (struct ob_header){ { large, 256 }, OB_STR("a"), false };
 	expect_rejected(sink, &parcel, "has a name of 256 bytes");
-	header = (struct ob_header){ OB_STR("h"), { large, sizeof(large) } };
+	header = (struct ob_header){ OB_STR("h"), { large, sizeof(large) }, false };
 	expect_rejected(sink, &parcel, "do not fit into a frame of 131072 bytes");
 	parcel.delivery.header_count = 0;
 	memset(large, '[', 33);
@@ -402,6 +498,9 @@ OB_TEST(a_message_beyond_the_brokers_limit_is_rejected_and_the_rest_goes_on)
 OB_TEST_END
 
 RABBITMQ_SUITE("rabbitmq sink", every_property_has_its_place,
+	       headers_of_a_route_keep_their_types_and_copies_go_out,
+	       a_number_beyond_64_bits_is_text_and_costs_no_other_header,
+	       a_priority_goes_out_when_the_option_says_how_many_there_are,
 	       what_a_property_cannot_hold_is_a_header, another_client_reads_what_was_sent,
 	       what_no_broker_would_take_is_rejected_at_once,
 	       a_message_without_a_queue_fails_and_never_counts_as_stored,

@@ -133,3 +133,16 @@ int ob_sink_check(const struct ob_sink_ops *ops, const struct ob_opt_value *opti
 	}
 	return 0;
 }
+
+int ob_sink_check_binary(const struct ob_sink_ops *ops, const struct ob_opt_value *options,
+			 size_t option_count, struct ob_err *err)
+{
+	(void)options;
+	(void)option_count;
+	if (ops->ce_prefix)
+		return 0;
+	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+			  "CloudEvents has no binary mode for a sink of type '%s'; use "
+			  "cloudevents-structured",
+			  ops->name);
+}

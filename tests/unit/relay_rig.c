@@ -221,6 +221,7 @@ struct rig_node *rig_start_at(struct rig *rig, uint32_t at, const struct ob_sink
 		.view = &node->view,
 		.metrics = &node->metrics,
 		.log = &rig->relay_log,
+		.passed_us = &rig->passed_us,
 		.end_seq = rig->end_seq,
 		.seed = rig->starts,
 	};

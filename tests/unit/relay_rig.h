@@ -58,6 +58,7 @@ struct rig {
 	bool all_fail;      /* every message, with poison_kind */
 	bool hangs_up;      /* and the connection is lost over each of them */
 	uint64_t next_id;
+	_Atomic int64_t passed_us; /* shared by the workers, as those of one relay do */
 };
 
 /* One database of that kind, with the reader "default". One rig at a time. */

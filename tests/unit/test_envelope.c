@@ -357,7 +357,7 @@ OB_TEST(more_headers_than_fit_are_refused)
 	ob_buf_addc(&json, '}');
 	m.headers = ob_buf_view(&json);
 	begin(OB_ENVELOPE_DEBEZIUM, &plain);
-	rejects(&m, "the message has more than 256 headers");
+	rejects(&m, "the message has more than 4096 headers");
 	end();
 	begin(OB_ENVELOPE_NONE, &http_like);
 	ck_assert_uint_eq(apply(&m).header_count, OB_ROUTE_HEADERS);

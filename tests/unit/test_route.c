@@ -161,6 +161,32 @@ OB_TEST(a_sink_with_headers_gets_the_stored_ones_one_by_one)
 }
 OB_TEST_END
 
+OB_TEST(three_hundred_headers_keep_the_trace_and_know_their_types)
+{
+	struct ob_config_header extra = { "stage", "test" };
+	struct ob_config_route conf = { .destination = "orders",
+					.headers = &extra,
+					.header_count = 1 };
+	struct ob_buf json = OB_BUF_INIT(1 << 16);
+	struct ob_message m = order;
+
+	ob_buf_adds(&json, "{");
+	for (int i = 0; i < 300; i++)
+		ob_buf_addf(&json, "\"h%d\":%d,", i, i);
+	ob_buf_adds(&json, "\"traceparent\":\"00-1\"}");
+	m.headers = ob_buf_view(&json);
+	begin(&conf, &headed);
+	struct ob_delivery d = apply(&m);
+	ck_assert_uint_eq(d.header_count, 302);
+	has_header(&d, 300, "traceparent", "00-1");
+	has_header(&d, 301, "stage", "test");
+	ck_assert(d.headers[7].json);
+	ck_assert(!d.headers[300].json && !d.headers[301].json);
+	end();
+	ob_buf_done(&json);
+}
+OB_TEST_END
+
 OB_TEST(the_content_type_is_what_the_template_says_or_as_stored)
 {
 	struct ob_message m = order;
@@ -281,6 +307,7 @@ OB_TEST_END
 OB_SUITE("route", the_usual_route_copies_nothing, a_destination_without_its_field_is_refused,
 	 a_key_is_what_the_template_says_or_none, headers_of_the_route_join_the_stored_ones,
 	 a_sink_with_headers_gets_the_stored_ones_one_by_one,
+	 three_hundred_headers_keep_the_trace_and_know_their_types,
 	 the_content_type_is_what_the_template_says_or_as_stored, the_first_rule_that_matches_wins,
 	 what_is_below_the_threshold_has_a_lane_of_its_own, a_bad_route_is_refused,
 	 a_rule_decides_what_a_failure_means)

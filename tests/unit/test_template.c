@@ -6,9 +6,9 @@
 static struct ob_arena arena = OB_ARENA_INIT(1 << 20);
 
 static const struct ob_header headers[] = {
-	{ OB_STR("tenant"), OB_STR("acme") },
-	{ OB_STR("Trace-Id"), OB_STR("t1") },
-	{ OB_STR("empty"), OB_STR("") },
+	{ OB_STR("tenant"), OB_STR("acme"), false },
+	{ OB_STR("Trace-Id"), OB_STR("t1"), false },
+	{ OB_STR("empty"), OB_STR(""), false },
 };
 
 static struct ob_message whole(void)

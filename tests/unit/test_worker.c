@@ -151,7 +151,9 @@ OB_TEST(attempts_end_in_death_and_the_key_goes_on)
 	rig.poison[0] = "bad";
 	rig.poison_count = 1;
 	rig_push_many(&rig, "bad", 1, 1);
-	rig_run_ms(&rig, 30000);
+	rig_run_ms(&rig, 10000);
+	rig_push_many(&rig, "good", 1, 1); /* or it would be an outage */
+	rig_run_ms(&rig, 20000);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_DEAD), 1);
 	ck_assert_uint_eq(rig_attempts(&rig), 3);
 	ck_assert_uint_eq(rig_metrics(&rig.nodes[0]).dead, 1);

@@ -178,7 +178,8 @@ static int start_err(const char *program, struct ob_err *err)
 		return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_DOWN, "starting '%.200s'", program);
 	default:
 		return ob_err_errno(err, OUTBOX_ESINK, OB_ERR_FATAL,
-				    "starting '%.200s' (the program of the sink's command)",
+				    "starting '%.200s' (install the program, or correct the sink's "
+				    "command)",
 				    program);
 	}
 }

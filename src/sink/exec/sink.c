@@ -189,12 +189,18 @@ static void exec_close(struct ob_sink *base)
 	free((void *)sink->argv);
 }
 
+/* Without the arguments, among which may be a token. */
 static void exec_describe(struct ob_sink *base, struct ob_buf *out)
 {
 	const struct ob_exec_sink *sink = (const struct ob_exec_sink *)base;
+	struct ob_err ignored = OB_ERR_INIT;
+	char **argv;
 
 	ob_buf_adds(out, "exec ");
-	ob_utf8_sanitize(out, ob_str(sink->command), OB_EXEC_REASON_CHARS);
+	if (ob_exec_split(sink->command, &argv, &ignored) < 0)
+		return;
+	ob_utf8_sanitize(out, ob_str(argv[0]), OB_EXEC_REASON_CHARS);
+	free((void *)argv);
 }
 
 static const char *const stderr_modes[] = { "inherit", "keep", NULL };

@@ -158,7 +158,8 @@ static int lock_current(struct file_sink *sink, int timeout_ms, struct stat *ret
 			return file_err(sink, "locking", err);
 		}
 	}
-	return 0;
+	/* Moved away each time: others rotate it. That is no outage, so leave it open. */
+	return file_open(&sink->base, err);
 }
 
 static void unlock(const struct file_sink *sink)

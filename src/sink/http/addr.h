@@ -23,4 +23,7 @@ void ob_http_addr_format(const struct sockaddr *addr, char *out, size_t size);
 /* https, or http to this machine or where it is allowed, and no user in it; else ECONFIG. */
 int ob_http_url_check(const char *url, bool allow_http, struct ob_err *err);
 
+/* How many bytes of a url are scheme, host and port. What follows may hold a token. */
+size_t ob_http_url_origin(const char *url);
+
 #endif

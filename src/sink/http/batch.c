@@ -60,20 +60,47 @@ void ob_http_batch_set(struct ob_http_batch *batch, const struct ob_delivery *de
 	add_part(batch, delivery);
 }
 
+static bool is_event(const struct ob_delivery *delivery)
+{
+	return ob_str_eq(delivery->content_type, OB_STR("application/cloudevents+json"));
+}
+
+static int add_event(struct ob_buf *body, struct ob_str event, struct ob_err *err)
+{
+	size_t from = body->len;
+
+	if (event.n > OB_LINE_INPUT_MAX)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_REJECT,
+				  "an event of %zu bytes is too large for a batch (at most %d MB)",
+				  event.n, OB_LINE_INPUT_MAX >> 20);
+	ob_buf_add(body, event);
+	ob_buf_addc(body, '\n');
+	if (!body->failed)
+		return 0;
+	body->len = from;
+	body->failed = false;
+	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for an event of %zu bytes",
+			  event.n);
+}
+
 int ob_http_batch_add(struct ob_http_batch *batch, const struct ob_delivery *delivery,
 		      size_t bytes_max, struct ob_err *err)
 {
 	struct ob_buf *body = &batch->body;
 	bool alone = delivery->message->attempts > 0;
+	bool event = is_event(delivery);
 	size_t from = body->len;
 
+	if (batch->count > 0 && batch->events != event)
+		return OB_SINK_FULL;
 	if (batch->closed || batch->count == batch->max || (alone && batch->count > 0))
 		return OB_SINK_FULL;
 	if (batch->count == 0) {
 		ob_http_batch_clear(batch);
 		ob_buf_addc(body, '[');
+		batch->events = event;
 	}
-	int r = ob_line_add(body, delivery, err);
+	int r = event ? add_event(body, delivery->body, err) : ob_line_add(body, delivery, err);
 	if (r < 0)
 		return r;
 	if (batch->count > 0 && body->len > bytes_max) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages of one POST. With `batch: 1` it is one message, whose body is the request's;
- * else the body is a JSON array with a line (line.h) for each of them.
+ * else the body is a JSON array with a line (line.h) for each of them, or with the CloudEvents
+ * that the route's envelope has made of them.
  *
  * A batch goes out in pieces: all of it at first, and in halves where the receiver
  * refuses the content, until what it refuses stands alone. A piece has one
@@ -27,6 +28,7 @@ struct ob_http_batch {
 	uint32_t from, size; /* the piece */
 	uint32_t taken;      /* of the piece's outcomes */
 	bool closed;         /* takes no more */
+	bool events;         /* its messages are structured CloudEvents, and go as they are */
 	struct ob_buf body;  /* "[{...},{...}," */
 };
 

@@ -99,13 +99,16 @@ static void add_header(struct head *head, const struct ob_header *header)
 	add_value(head, header->value);
 }
 
-static void add_content_type(struct head *head, const struct ob_delivery *delivery)
+static void add_content_type(struct head *head, const struct ob_delivery *delivery,
+			     struct ob_str body)
 {
 	struct ob_str type = delivery->content_type;
 
 	if (!delivery->body.p)
 		add_own(head, "outbox-tombstone", "1");
-	if (!delivery->body.p || (type.p && (type.n == 0 || !ob_head_is_printable(type)))) {
+	if (body.n > 0 && !delivery->body.p) {
+		add_own(head, "content-type", "application/json");
+	} else if (!delivery->body.p || (type.p && (type.n == 0 || !ob_head_is_printable(type)))) {
 		ob_buf_adds(&head->line, "content-type:"); /* none, not the library's own */
 		end_line(head);
 	} else if (type.p) {
@@ -142,7 +145,7 @@ static void add_message(struct head *head, const struct ob_delivery *delivery)
 static bool add_signature(struct head *head, const struct ob_http_target *target, const char *id,
 			  struct ob_str body, int64_t now_s)
 {
-	struct ob_buf signature = OB_BUF_INIT(1000);
+	struct ob_buf signature = OB_BUF_INIT(2000);
 
 	add_own(head, "webhook-id", id);
 	add_number(head, "webhook-timestamp", now_s);
@@ -186,14 +189,15 @@ static int end_head(struct head *head, bool ok, struct curl_slist **ret_list, st
 }
 
 int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
-		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err)
+		      struct ob_str body, int64_t now_s, struct curl_slist **ret_list,
+		      struct ob_err *err)
 {
 	struct head head = { .line = OB_BUF_INIT(OB_HTTP_HEAD_MAX) };
 	char id[OB_UUID_TEXT_SIZE];
 
 	ob_uuid_format(&delivery->message->id, id);
-	bool ok = add_common(&head, target, id, delivery->body, now_s);
-	add_content_type(&head, delivery);
+	bool ok = add_common(&head, target, id, body, now_s);
+	add_content_type(&head, delivery, body);
 	add_message(&head, delivery);
 	return end_head(&head, ok, ret_list, err);
 }
@@ -206,6 +210,7 @@ int ob_http_head_make_piece(const struct ob_http_target *target, struct ob_http_
 	bool ok = ob_http_batch_id(batch, id) &&
 		  add_common(&head, target, id, ob_http_batch_body(batch), now_s);
 
-	add_own(&head, "content-type", "application/json");
+	add_own(&head, "content-type",
+		batch->events ? "application/cloudevents-batch+json" : "application/json");
 	return end_head(&head, ok, ret_list, err);
 }

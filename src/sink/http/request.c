@@ -41,12 +41,32 @@ static int parse_status(const char *p, size_t n)
 	return status;
 }
 
+/* "Retry-After: 120"; a date is left to the library. More than fits is as much as fits. */
+static void take_retry_after(struct ob_http_request *request, struct ob_str line)
+{
+	static const char name[] = "retry-after:";
+	const int64_t most = INT64_MAX / 10 - 1;
+	int64_t seconds = 0;
+	size_t i = sizeof(name) - 1;
+
+	if (line.n <= i || strncasecmp(line.p, name, i) != 0)
+		return;
+	while (i < line.n && (line.p[i] == ' ' || line.p[i] == '\t'))
+		i++;
+	for (; i < line.n && line.p[i] >= '0' && line.p[i] <= '9'; i++)
+		seconds = seconds < most ? seconds * 10 + (line.p[i] - '0') : most;
+	if (i < line.n && line.p[i] != '\r' && line.p[i] != '\n' && line.p[i] != ' ')
+		seconds = 0;
+	request->retry_after_s = seconds < most ? seconds : most;
+}
+
 static size_t take_head(char *p, size_t size, size_t count, void *arg)
 {
 	struct ob_http_request *request = arg;
 	size_t n = size * count;
 
 	request->head_bytes += n;
+	take_retry_after(request, (struct ob_str){ p, n });
 	if (n >= 5 && memcmp(p, "HTTP/", 5) == 0)
 		request->status = parse_status(p, n);
 	else if (n > 0 && (p[0] == '\r' || p[0] == '\n'))
@@ -159,6 +179,7 @@ static int fill(struct ob_http_request *request, struct curl_slist *headers, str
 	curl_slist_free_all(request->headers);
 	request->headers = headers;
 	request->status = 0;
+	request->retry_after_s = 0;
 	request->head_done = false;
 	request->head_bytes = request->body_bytes = request->excerpt_size = 0;
 	request->refused[0] = request->detail[0] = '\0';
@@ -172,12 +193,15 @@ int ob_http_request_fill(struct ob_http_request *request, const struct ob_delive
 			 int64_t now_s, struct ob_err *err)
 {
 	struct curl_slist *headers = NULL;
-	int r = ob_http_head_make(request->target, delivery, now_s, &headers, err);
+	struct ob_str body = delivery->body.n > 0 ? delivery->body : OB_STR("");
 
+	if (!delivery->body.p && request->target->null_tombstone)
+		body = OB_STR("null");
+	int r = ob_http_head_make(request->target, delivery, body, now_s, &headers, err);
 	if (r < 0)
 		return r;
 	ob_http_batch_set(&request->batch, delivery);
-	return fill(request, headers, delivery->body.n > 0 ? delivery->body : OB_STR(""), err);
+	return fill(request, headers, body, err);
 }
 
 int ob_http_request_fill_piece(struct ob_http_request *request, int64_t now_s, struct ob_err *err)
@@ -218,6 +242,43 @@ static enum ob_err_kind kind_of_status(int status)
 	return status >= 400 && status < 500 ? OB_ERR_REJECT : OB_ERR_RETRY;
 }
 
+/* How much of `secret` stands at `i`: all of it, or what the end of the text has left of it. */
+static size_t match_secret(struct ob_str text, size_t i, struct ob_str secret)
+{
+	size_t n = 0;
+
+	while (n < secret.n && i + n < text.n && text.p[i + n] == secret.p[n])
+		n++;
+	return n == secret.n || (i + n == text.n && n > 2) ? n : 0;
+}
+
+/* Receivers like to repeat what they were asked: the path of the url, which may hold a token. */
+static void add_without(struct ob_buf *out, struct ob_str text, struct ob_str path,
+			struct ob_str authorization)
+{
+	for (size_t i = 0, n; i < text.n; i += n) {
+		n = path.n > 1 ? match_secret(text, i, path) : 0;
+		if (n == 0 && authorization.n > 0)
+			n = match_secret(text, i, authorization);
+		if (n > 0)
+			ob_buf_adds(out, "...");
+		else
+			ob_buf_addc(out, text.p[i]);
+		n += n == 0;
+	}
+}
+
+static void add_excerpt(const struct ob_http_request *request, struct ob_buf *out)
+{
+	struct ob_buf safe = OB_BUF_INIT((size_t)4 * OB_HTTP_EXCERPT);
+	const char *url = request->target->url, *path = url + ob_http_url_origin(url);
+
+	add_without(&safe, (struct ob_str){ request->excerpt, request->excerpt_size }, ob_str(path),
+		    ob_str(request->target->authorization));
+	ob_utf8_sanitize(out, ob_buf_view(&safe), 100);
+	ob_buf_done(&safe);
+}
+
 static void judge_status(const struct ob_http_request *request, struct ob_err *err,
 			 int64_t *ret_wait_s)
 {
@@ -228,12 +289,15 @@ static void judge_status(const struct ob_http_request *request, struct ob_err *e
 
 	if (kind == OB_ERR_NONE)
 		return;
-	ob_utf8_sanitize(&text, (struct ob_str){ request->excerpt, request->excerpt_size }, 100);
+	if (request->status == OB_HTTP_GONE && request->target->gone_is_down)
+		kind = OB_ERR_DOWN;
+	add_excerpt(request, &text);
 	(void)curl_easy_getinfo(request->easy, CURLINFO_REDIRECT_URL, &location);
 	if (location) {
 		ob_buf_clear(&text);
-		ob_buf_adds(&text, "redirects are not followed, set the url to ");
-		ob_utf8_sanitize(&text, ob_str(location), 200);
+		ob_buf_adds(&text, "redirects are not followed, the new address is at ");
+		ob_utf8_sanitize(&text, (struct ob_str){ location, ob_http_url_origin(location) },
+				 200);
 	}
 	(void)ob_err_set(err, OUTBOX_ESINK, kind, "the receiver answers HTTP %d%s%.300s",
 			 request->status, text.len > 0 ? ": " : "", ob_buf_str(&text));
@@ -241,7 +305,7 @@ static void judge_status(const struct ob_http_request *request, struct ob_err *e
 	ob_buf_done(&text);
 	if (request->status == 429 || request->status == 503) {
 		(void)curl_easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &wait_s);
-		*ret_wait_s = wait_s;
+		*ret_wait_s = request->retry_after_s > 0 ? request->retry_after_s : wait_s;
 	}
 }
 

@@ -14,6 +14,8 @@ enum {
 	OB_HTTP_HEAD_MAX = 32 << 10, /* of our own headers: receivers take less, rather than more */
 	OB_HTTP_EXCERPT = 160,       /* bytes of a response that go into an error */
 	OB_HTTP_ADDRESS_SIZE = 64,
+	OB_HTTP_GONE = 410,
+	OB_HTTP_GONE_S = 300, /* between two questions whether it is still so */
 };
 
 /* What every request of a sink has in common; outlives the requests. */
@@ -22,7 +24,9 @@ struct ob_http_target {
 	const char *ca_file, *cert_file, *key_file; /* NULL: none */
 	int64_t connect_timeout_ms, timeout_ms;
 	bool allow_private;
-	uint32_t batch_max; /* messages of a request */
+	bool gone_is_down;   /* 410 is about the endpoint, not about the message */
+	bool null_tombstone; /* the body of a tombstone is null, not empty */
+	uint32_t batch_max;  /* messages of a request */
 	struct ob_http_signer signer;
 };
 
@@ -43,8 +47,9 @@ struct ob_http_request {
 	struct ob_err outcome; /* when it is over */
 
 	/* the response */
-	int status;     /* of the last status line; 0: none */
-	bool head_done; /* the head of the final response is complete */
+	int status;            /* of the last status line; 0: none */
+	bool head_done;        /* the head of the final response is complete */
+	int64_t retry_after_s; /* in seconds, as the receiver has it; 0: no such header */
 	size_t head_bytes, body_bytes;
 	char excerpt[OB_HTTP_EXCERPT];
 	size_t excerpt_size;
@@ -79,7 +84,8 @@ void ob_http_request_judge(const struct ob_http_request *request, CURLcode resul
  * can end a header. The caller frees the list. REJECT when too large.
  */
 int ob_http_head_make(const struct ob_http_target *target, const struct ob_delivery *delivery,
-		      int64_t now_s, struct curl_slist **ret_list, struct ob_err *err);
+		      struct ob_str body, int64_t now_s, struct curl_slist **ret_list,
+		      struct ob_err *err);
 /* Those of a piece of a batch: what the messages say of themselves is in the body. */
 int ob_http_head_make_piece(const struct ob_http_target *target, struct ob_http_batch *batch,
 			    int64_t now_s, struct curl_slist **ret_list, struct ob_err *err);

@@ -15,6 +15,7 @@
 #include "sink/http/request.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct http_sink {
@@ -24,6 +25,7 @@ struct http_sink {
 	int64_t batch_bytes;
 	uint32_t window, batch;
 	bool allow_http, allow_private;
+	int gone, tombstone; /* enum gone, enum tombstone */
 
 	bool open;
 	struct ob_http_target target;
@@ -33,7 +35,11 @@ struct http_sink {
 	uint32_t active, over;           /* how many are so */
 	uint32_t take_at;                /* whose outcomes are fetched next */
 	int64_t wait_until_us;           /* the receiver wants to be left alone */
+	bool is_gone;                    /* ... because it has said 410 */
 };
+
+enum gone { GONE_PAUSE, GONE_REJECT };
+enum tombstone { TOMBSTONE_EMPTY, TOMBSTONE_NULL };
 
 static int64_t now_us(const struct http_sink *sink)
 {
@@ -80,6 +86,18 @@ static int http_check(struct ob_sink *base, struct ob_err *err)
 	return r;
 }
 
+/* The attributes of an event would have to be headers, of which a batch has none of its own. */
+static int http_check_binary(struct ob_sink *base, struct ob_err *err)
+{
+	const struct http_sink *sink = (const struct http_sink *)base;
+
+	if (sink->batch == 1)
+		return 0;
+	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
+			  "CloudEvents has no binary mode for a batch; use cloudevents-structured, "
+			  "or set batch to 1");
+}
+
 static int configure(struct http_sink *sink, struct ob_err *err)
 {
 	int r = http_check(&sink->base, err);
@@ -98,6 +116,8 @@ static int configure(struct http_sink *sink, struct ob_err *err)
 	sink->target.timeout_ms = sink->timeout_ms;
 	sink->target.allow_private = sink->allow_private;
 	sink->target.batch_max = sink->batch;
+	sink->target.gone_is_down = sink->gone == GONE_PAUSE;
+	sink->target.null_tombstone = sink->tombstone == TOMBSTONE_NULL;
 	return 0;
 }
 
@@ -109,6 +129,13 @@ static int must_wait(const struct http_sink *sink, struct ob_err *err)
 
 	if (left_us <= 0)
 		return 0;
+	if (sink->is_gone)
+		return ob_err_set(
+			err, OUTBOX_ESINK, OB_ERR_DOWN,
+			"the receiver answers HTTP 410: the endpoint is gone and wants no "
+			"more; it is asked again in %lld s (change the url, or remove the "
+			"relay; gone: reject gives each message up)",
+			(long long)left_us / 1000000 + 1);
 	return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 			  "the receiver asked to be left alone for %lld s more (Retry-After)",
 			  (long long)left_us / 1000000 + 1);
@@ -175,6 +202,20 @@ static void obey(struct http_sink *sink, int64_t wait_s)
 		sink->wait_until_us = until;
 }
 
+/* By Standard Webhooks, 410 wants the endpoint disabled: nothing is sent for a good while. */
+static void note_gone(struct http_sink *sink, struct ob_http_request *request)
+{
+	if (request->outcome.kind == OB_ERR_NONE)
+		sink->is_gone = false;
+	if (request->status == OB_HTTP_GONE && request->outcome.kind == OB_ERR_DOWN) {
+		sink->is_gone = true;
+		sink->wait_until_us = now_us(sink) + OB_HTTP_GONE_S * INT64_C(1000000);
+		(void)must_wait(sink, &request->outcome);
+		(void)snprintf(request->outcome.native, sizeof(request->outcome.native), "%d",
+			       OB_HTTP_GONE);
+	}
+}
+
 static void finish(struct http_sink *sink, struct ob_http_request *request, CURLcode result)
 {
 	int64_t wait_s;
@@ -182,6 +223,7 @@ static void finish(struct http_sink *sink, struct ob_http_request *request, CURL
 	ob_http_request_judge(request, result, &request->outcome, &wait_s);
 	stop(sink, request);
 	obey(sink, wait_s);
+	note_gone(sink, request);
 	if (request->outcome.kind == OB_ERR_REJECT && ob_http_batch_halve(&request->batch))
 		start_piece(sink, request);
 	else
@@ -370,12 +412,13 @@ static void http_close(struct ob_sink *base)
 	ob_http_signer_done(&sink->target.signer);
 }
 
-/* Without the query, which may hold a token. */
+/* Without path and query, which may hold a token. */
 static void http_describe(struct ob_sink *base, struct ob_buf *out)
 {
 	const struct http_sink *sink = (const struct http_sink *)base;
+	size_t n = ob_http_url_origin(sink->url);
 
-	ob_buf_addf(out, "http %.*s", (int)strcspn(sink->url, "?#\n"), sink->url);
+	ob_buf_addf(out, "http %.*s%s", (int)n, sink->url, strlen(sink->url) > n + 1 ? "/..." : "");
 }
 
 #define TEXT(option, field, flag, text) \
@@ -384,12 +427,14 @@ static void http_describe(struct ob_sink *base, struct ob_buf *out)
 		.offset = offsetof(struct http_sink, field), .help = text, \
 	}
 
+static const char *const gone_choices[] = { "pause", "reject", NULL };
+static const char *const tombstone_choices[] = { "empty", "json_null", NULL };
+
 static const struct ob_opt http_opts[] = {
 	TEXT("url", url, OB_OPT_REQUIRED, "Where to POST the messages; https."),
 	TEXT("secret", secret, OB_OPT_SECRET,
-	     "Signs each request (Standard Webhooks): whsec_ and Base64; several, parted by "
-	     "spaces, "
-	     "for a change of secrets."),
+	     "Signs each request (Standard Webhooks): whsec_ and Base64, or whsk_ and a private "
+	     "Ed25519 key; several, separated by spaces, for a change of secrets."),
 	TEXT("authorization", authorization, OB_OPT_SECRET,
 	     "The value of an Authorization header, such as Bearer and a token."),
 	{
@@ -449,6 +494,23 @@ static const struct ob_opt http_opts[] = {
 			"obey it.",
 	},
 	{
+		.name = "gone",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct http_sink, gone),
+		.dflt = "pause",
+		.choices = gone_choices,
+		.help = "What HTTP 410 means: the endpoint wants no more and nothing is sent, or "
+			"the message is given up.",
+	},
+	{
+		.name = "tombstone",
+		.type = OB_OPT_ENUM,
+		.offset = offsetof(struct http_sink, tombstone),
+		.dflt = "empty",
+		.choices = tombstone_choices,
+		.help = "The body of a message without a payload: empty, or the JSON null.",
+	},
+	{
 		.name = "allow_http",
 		.type = OB_OPT_BOOL,
 		.offset = offsetof(struct http_sink, allow_http),
@@ -477,6 +539,7 @@ const struct ob_sink_ops ob_sink_http = {
 	.opts = http_opts,
 	.ce_prefix = "ce-",
 	.check = http_check,
+	.check_binary = http_check_binary,
 	.open = http_open,
 	.send = http_send,
 	.poll = http_poll,

@@ -9,6 +9,14 @@
 #include <string.h>
 #include <strings.h>
 
+size_t ob_http_url_origin(const char *url)
+{
+	const char *host = strstr(url, "://");
+	size_t at = host ? (size_t)(host - url) + 3 : 0;
+
+	return at + strcspn(url + at, "/?#");
+}
+
 static int bad_url(struct ob_err *err, const char *what)
 {
 	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "url: %s", what);

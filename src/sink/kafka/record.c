@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A message as a record: key and body as they are, everything else in headers. The caller's
- * headers come first and ours behind them: of equal names consumers take the last.
+ * headers come first and ours after them; one of the caller's that has a name of ours is left out,
+ * as some consumers take the first of two, others the last.
  */
 #include "sink/fields.h"
 #include "sink/kafka/kafka.h"
@@ -80,6 +81,15 @@ static bool add(rd_kafka_headers_t *headers, struct ob_str name, struct ob_str v
 	       RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+static bool is_ours(const struct ob_fields *fields, struct ob_str name)
+{
+	for (uint32_t i = 0; i < fields->count; i++) {
+		if (ob_str_eq(fields->name[i], name))
+			return true;
+	}
+	return false;
+}
+
 /* NULL: no memory. */
 static rd_kafka_headers_t *make_headers(const struct ob_delivery *d)
 {
@@ -87,12 +97,14 @@ static rd_kafka_headers_t *make_headers(const struct ob_delivery *d)
 	struct ob_fields fields;
 	bool ok = headers != NULL;
 
-	for (size_t i = 0; ok && i < d->header_count; i++)
-		ok = add(headers, d->headers[i].name, d->headers[i].value);
-	if (ok && d->header_count == 0 && d->message->headers.p)
-		ok = add(headers, OB_STR("headers"), d->message->headers);
 	ob_fields_init(&fields, d->message);
 	ob_fields_put(&fields, OB_STR("content-type"), d->content_type);
+	for (size_t i = 0; ok && i < d->header_count; i++) {
+		if (!is_ours(&fields, d->headers[i].name))
+			ok = add(headers, d->headers[i].name, d->headers[i].value);
+	}
+	if (ok && d->header_count == 0 && d->message->headers.p)
+		ok = add(headers, OB_STR("headers"), d->message->headers);
 	for (uint32_t i = 0; ok && i < fields.count; i++)
 		ok = add(headers, fields.name[i], fields.value[i]);
 	if (!ok && headers)

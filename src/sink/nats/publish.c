@@ -69,11 +69,41 @@ struct head {
 	struct ob_buf *text; /* a name and its value in the making, each with its NUL */
 	size_t bytes;        /* as the library will write them */
 	natsStatus status;
+	bool has_id; /* the id is among them */
 };
 
 static struct head begin_head(natsMsg *msg, struct ob_buf *text)
 {
 	return (struct head){ .msg = msg, .text = text, .bytes = sizeof("NATS/1.0\r\n\r\n") - 1 };
+}
+
+/* What a server finds the id by. */
+static const char id_name[] = "Nats-Msg-Id";
+
+/*
+ * A nats-server (seen with 2.9) takes the first place in the headers that reads Nats-Msg-Id for the
+ * header of that name, be it the end of another name or a part of a value, and then finds no
+ * id: nothing is deduplicated. The library writes headers in any order, so no other text may read
+ * so. As everywhere in headers, %XX stands for a byte.
+ */
+static void hide_id_name(struct ob_buf *text, size_t *value)
+{
+	size_t n = sizeof(id_name) - 1;
+	struct ob_buf safe = OB_BUF_INIT(text->max);
+	const char *from = text->data, *end = text->data + text->len, *at;
+
+	while ((at = memmem(from, (size_t)(end - from), id_name, n))) {
+		ob_buf_add(&safe, (struct ob_str){ from, (size_t)(at - from) });
+		ob_buf_adds(&safe, "%4E");
+		if ((size_t)(at - text->data) < *value)
+			*value += 2;
+		from = at + 1;
+	}
+	ob_buf_add(&safe, (struct ob_str){ from, (size_t)(end - from) });
+	ob_buf_clear(text);
+	ob_buf_add(text, ob_buf_view(&safe));
+	text->failed |= safe.failed;
+	ob_buf_done(&safe);
 }
 
 /* The text holds a name and, from `value` on, its value. */
@@ -82,6 +112,9 @@ static void add_made(struct head *head, size_t value)
 	struct ob_buf *text = head->text;
 
 	ob_buf_addc(text, '\0');
+	if (head->has_id && !text->failed &&
+	    memmem(text->data, text->len, id_name, sizeof(id_name) - 1))
+		hide_id_name(text, &value);
 	if (text->failed) { /* then it is too long */
 		head->bytes += OB_NATS_HEAD_MAX;
 	} else {
@@ -161,7 +194,8 @@ static void make_head(struct head *head, const struct ob_delivery *d)
 	char id[OB_UUID_TEXT_SIZE], time[OB_LINE_TIME_SIZE];
 
 	ob_uuid_format(&m->id, id);
-	add_plain(head, OB_STR("Nats-Msg-Id"), ob_str(id));
+	add_plain(head, ob_str(id_name), ob_str(id));
+	head->has_id = true;
 	add_text(head, OB_STR("outbox-event-type"), m->event_type);
 	add_text(head, OB_STR("outbox-aggregate-type"), m->aggregate_type);
 	add_text(head, OB_STR("outbox-aggregate-id"), m->aggregate_id);

@@ -90,7 +90,7 @@ struct rabbitmq_sink {
 	bool tls_verify, exchange_per_message;
 	int unroutable;
 	int64_t connect_timeout_ms, timeout_ms, heartbeat_ms;
-	uint32_t window;
+	uint32_t window, max_priority;
 
 	struct ob_rabbitmq_url url;
 	struct ob_rabbitmq_conn conn;
@@ -204,7 +204,8 @@ int ob_rabbitmq_publish(struct rabbitmq_sink *sink, const struct ob_delivery *de
 struct ob_rabbitmq_properties {
 	amqp_basic_properties_t basic;
 	char id[OB_UUID_TEXT_SIZE], time[OB_LINE_TIME_SIZE];
-	struct json_t *headers; /* as stored; NULL: not needed */
+	struct json_t *trees; /* values of headers; NULL: none */
+	bool is_object;       /* the stored headers are one, and go out */
 };
 /* REJECT when AMQP cannot carry something. Good until the next call; _done() in any case. */
 int ob_rabbitmq_properties_make(struct rabbitmq_sink *sink, const struct ob_delivery *delivery,

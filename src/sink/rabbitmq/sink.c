@@ -360,6 +360,15 @@ static const struct ob_opt rabbitmq_opts[] = {
 		.choices = unroutable_choices,
 		.help = "What a message becomes that no queue is bound for.",
 	},
+	{
+		.name = "max_priority",
+		.type = OB_OPT_U32,
+		.offset = offsetof(struct rabbitmq_sink, max_priority),
+		.dflt = "0",
+		.max = 255,
+		.help = "Send the message's priority, from 0 to this, for queues with "
+			"x-max-priority; 0: none.",
+	},
 	TIME("connect_timeout", connect_timeout_ms, "5s", 10, 60000,
 	     "Time to connect and log in, for all hosts together."),
 	TIME("timeout", timeout_ms, "30s", 10, 600000,

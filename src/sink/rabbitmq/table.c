@@ -5,12 +5,13 @@
  * consumers and headers exchanges see numbers as numbers.
  */
 #include "base/json.h"
+#include "base/json_read.h"
 #include "sink/rabbitmq/rabbitmq.h"
 
 #include <jansson.h>
 #include <strings.h>
 
-enum { OWN_MAX = 11, DEPTH_MAX = 32 };
+enum { OWN_MAX = 11, DEPTH_MAX = 32, HEADERS_MAX = 4096 };
 
 /* ---- values ---------------------------------------------------------- */
 
@@ -160,24 +161,95 @@ static int check_copies(const amqp_table_t *table, struct ob_err *err)
 			ok = e->value.value.array.entries[k].kind == AMQP_FIELD_KIND_UTF8;
 		if (!ok)
 			return ob_err_set(err, OUTBOX_ESINK, OB_ERR_REJECT,
-					  "the header %.3s must be a list of routing keys", name.p);
+					  "the header %.*s must be a list of routing keys",
+					  (int)name.n, name.p);
 	}
 	return 0;
 }
 
-static int put_headers(struct rabbitmq_sink *sink, const struct ob_delivery *d,
-		       const struct ob_rabbitmq_properties *p, amqp_table_t *table,
-		       struct ob_err *err)
+/* A value that is no string. What jansson cannot hold, a number beyond 64 bits, stays as its text.
+ */
+static int put_json(struct rabbitmq_sink *sink, struct ob_rabbitmq_properties *p,
+		    struct ob_str name, struct ob_str json, struct ob_err *err)
 {
-	if (p->headers)
-		return convert_members(&sink->pool, p->headers, 0, table, err);
-	for (size_t i = 0; i < d->header_count; i++) {
-		int r = check_name(d->headers[i].name, err);
-		if (r < 0)
-			return r;
-		put_text(table, d->headers[i].name, d->headers[i].value);
+	amqp_field_value_t value = text_value(json);
+	json_t *tree = json_loadb(json.p, json.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	int r = 0;
+
+	if (tree && !p->trees)
+		p->trees = json_array();
+	if (tree && json_array_append_new(p->trees, tree) < 0)
+		return no_memory(err);
+	if (tree)
+		r = convert(&sink->pool, tree, 0, &value, err);
+	if (r == 0)
+		put(&p->basic.headers, name, value);
+	return r;
+}
+
+/* Of two with one name the last counts. */
+static void drop_older(amqp_table_t *table, struct ob_str name)
+{
+	for (int i = 0; i < table->num_entries; i++) {
+		if (!ob_str_eq(ob_rabbitmq_str(table->entries[i].key), name))
+			continue;
+		table->entries[i] = table->entries[--table->num_entries];
+		return;
 	}
-	return 0;
+}
+
+/* The text of a JSON string, in the memory of the pool; p NULL: there is none. */
+static struct ob_str decode(struct rabbitmq_sink *sink, struct ob_str raw)
+{
+	char *out = amqp_pool_alloc(&sink->pool, raw.n);
+
+	return (struct ob_str){ out, out ? ob_json_decode(raw, out) : 0 };
+}
+
+/* The headers as they are stored: a JSON object. */
+static int put_stored(struct rabbitmq_sink *sink, struct ob_str object,
+		      struct ob_rabbitmq_properties *p, struct ob_err *err)
+{
+	amqp_table_t *table = &p->basic.headers;
+	struct ob_json_cursor cursor;
+	struct ob_json_member member;
+	int r = 0;
+
+	ob_json_begin(&cursor, object);
+	while (r == 0 && ob_json_next(&cursor, &member)) {
+		bool is_text = *member.value.p == '"';
+		struct ob_str name = decode(sink, member.name);
+		struct ob_str text = is_text ? decode(sink, member.value) : member.value;
+
+		if (!name.p || !text.p)
+			return no_memory(err);
+		r = check_name(name, err);
+		drop_older(table, name);
+		if (r == 0 && is_text)
+			put_text(table, name, text);
+		else if (r == 0)
+			r = put_json(sink, p, name, text, err);
+	}
+	return r;
+}
+
+static int put_headers(struct rabbitmq_sink *sink, const struct ob_delivery *d,
+		       struct ob_rabbitmq_properties *p, struct ob_err *err)
+{
+	int r = 0;
+
+	if (p->is_object)
+		return put_stored(sink, d->message->headers, p, err);
+	for (size_t i = 0; i < d->header_count && r == 0; i++) {
+		const struct ob_header *header = &d->headers[i];
+
+		r = check_name(header->name, err);
+		if (r == 0 && header->json)
+			r = put_json(sink, p, header->name, header->value, err);
+		else if (r == 0)
+			put_text(&p->basic.headers, header->name, header->value);
+	}
+	return r;
 }
 
 /* A text that its property cannot hold is a header instead. */
@@ -206,29 +278,41 @@ static void put_own(const struct ob_delivery *d, struct ob_rabbitmq_properties *
 	if (!d->body.p)
 		put(table, OB_STR("outbox-tombstone"),
 		    (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 });
-	if (!p->headers && d->header_count == 0)
+	if (!p->is_object && d->header_count == 0)
 		put_text(table, OB_STR("outbox-headers"), m->headers); /* no JSON object */
+}
+
+static size_t count_members(struct ob_str object)
+{
+	struct ob_json_cursor cursor;
+	struct ob_json_member member;
+	size_t count = 0;
+
+	ob_json_begin(&cursor, object);
+	while (ob_json_next(&cursor, &member))
+		count++;
+	return count;
 }
 
 static int make_table(struct rabbitmq_sink *sink, const struct ob_delivery *d,
 		      struct ob_rabbitmq_properties *p, struct ob_err *err)
 {
 	amqp_table_t *table = &p->basic.headers;
-	size_t count = OWN_MAX + d->header_count;
+	struct ob_str stored = d->message->headers;
+	size_t count = d->header_count;
 
-	if (d->header_count == 0 && d->message->headers.p)
-		p->headers = json_loadb(d->message->headers.p, d->message->headers.n,
-					JSON_ALLOW_NUL, NULL);
-	if (p->headers && !json_is_object(p->headers)) {
-		json_decref(p->headers);
-		p->headers = NULL;
-	}
-	count += json_object_size(p->headers);
+	p->is_object = d->header_count == 0 && stored.p && ob_json_valid_object(stored, NULL);
+	if (p->is_object)
+		count = count_members(stored);
+	if (count > HEADERS_MAX)
+		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_REJECT,
+				  "the message has more than %d headers", HEADERS_MAX);
+	count += OWN_MAX;
 	recycle_amqp_pool(&sink->pool);
 	table->entries = amqp_pool_alloc(&sink->pool, count * sizeof(*table->entries));
 	if (!table->entries)
 		return no_memory(err);
-	int r = put_headers(sink, d, p, table, err);
+	int r = put_headers(sink, d, p, err);
 	if (r == 0)
 		r = check_copies(table, err);
 	if (r == 0)
@@ -264,7 +348,7 @@ int ob_rabbitmq_properties_make(struct rabbitmq_sink *sink, const struct ob_deli
 	basic->_flags = AMQP_BASIC_HEADERS_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG;
 	basic->delivery_mode = AMQP_DELIVERY_PERSISTENT;
 	basic->headers = (amqp_table_t){ 0 };
-	p->headers = NULL;
+	p->trees = NULL;
 	ob_uuid_format(&m->id, p->id);
 	set_short(basic, &basic->message_id, AMQP_BASIC_MESSAGE_ID_FLAG, ob_str(p->id));
 	set_short(basic, &basic->type, AMQP_BASIC_TYPE_FLAG, m->event_type);
@@ -274,11 +358,17 @@ int ob_rabbitmq_properties_make(struct rabbitmq_sink *sink, const struct ob_deli
 		basic->timestamp = (uint64_t)m->occurred_at_us / 1000000;
 		basic->_flags |= AMQP_BASIC_TIMESTAMP_FLAG;
 	}
+	if (sink->max_priority > 0) {
+		int64_t most = sink->max_priority, want = m->priority < 0 ? 0 : m->priority;
+
+		basic->priority = (uint8_t)(want < most ? want : most);
+		basic->_flags |= AMQP_BASIC_PRIORITY_FLAG;
+	}
 	return make_table(sink, d, p, err);
 }
 
 void ob_rabbitmq_properties_done(struct ob_rabbitmq_properties *p)
 {
-	json_decref(p->headers);
-	p->headers = NULL;
+	json_decref(p->trees);
+	p->trees = NULL;
 }
