@@ -183,6 +183,47 @@ static void suspend(struct ob_screen *screen)
 	enter(screen);
 }
 
+/* What a key sends, and what it asks for; the longer ones first. */
+static const struct {
+	const char *sent;
+	unsigned event;
+} bindings[] = {
+	{ "\033[A", OB_SCREEN_UP },
+	{ "\033[B", OB_SCREEN_DOWN },
+	{ "\033OA", OB_SCREEN_UP },
+	{ "\033OB", OB_SCREEN_DOWN },
+	{ "\033[5~", OB_SCREEN_PAGE_UP },
+	{ "\033[6~", OB_SCREEN_PAGE_DOWN },
+	{ "k", OB_SCREEN_UP },
+	{ "j", OB_SCREEN_DOWN },
+	{ "p", OB_SCREEN_PAUSE },
+	{ " ", OB_SCREEN_PAUSE },
+	{ "s", OB_SCREEN_SORT },
+	{ "?", OB_SCREEN_HELP },
+	{ "h", OB_SCREEN_HELP },
+	{ "q", OB_SCREEN_QUIT },
+	{ "\f", OB_SCREEN_REDRAW }, /* Ctrl-L: something else wrote on the screen */
+};
+
+unsigned ob_screen_keys(const char *keys, size_t n)
+{
+	unsigned events = 0;
+
+	for (size_t i = 0, step; i < n; i += step) {
+		step = 1;
+		for (size_t b = 0; b < sizeof(bindings) / sizeof(bindings[0]); b++) {
+			size_t size = strlen(bindings[b].sent);
+
+			if (size <= n - i && memcmp(bindings[b].sent, keys + i, size) == 0) {
+				events |= bindings[b].event;
+				step = size;
+				break;
+			}
+		}
+	}
+	return events;
+}
+
 unsigned ob_screen_read(struct ob_screen *screen)
 {
 	struct signalfd_siginfo info;
@@ -203,12 +244,7 @@ unsigned ob_screen_read(struct ob_screen *screen)
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
 	if (n <= 0)
 		screen->has_keys = n < 0 && (errno == EINTR || errno == EAGAIN);
-	for (ssize_t i = 0; i < n; i++) {
-		if (keys[i] == 'q')
-			events |= OB_SCREEN_QUIT;
-		else if (keys[i] == '\f') /* Ctrl-L: something else wrote on the screen */
-			events |= OB_SCREEN_REDRAW;
-	}
+	events |= ob_screen_keys(keys, n > 0 ? (size_t)n : 0);
 	if (events & OB_SCREEN_REDRAW)
 		ob_buf_clear(&screen->frame);
 	return events;
