@@ -168,6 +168,13 @@ static int hide_password(struct args *a, const struct ob_cmd_opt *opt, const cha
 	return OB_EXIT_OK;
 }
 
+/* Of a global option: the command line said it, not a default. */
+static void note_given(struct ob_cli *cli, const struct ob_cmd_opt *opt)
+{
+	cli->config_given |= opt->offset == offsetof(struct ob_cli, config);
+	cli->store_given |= opt->offset == offsetof(struct ob_cli, store);
+}
+
 /* --name, --name=value, --name value, -c value, -cvalue, -h */
 static int read_option(struct args *a, const char *word)
 {
@@ -195,10 +202,8 @@ static int read_option(struct args *a, const char *word)
 			return ob_cli_usage(a->cli, "--%s needs a value: %s", opt->name, opt->arg);
 		value = a->argv[a->next++];
 	}
-	if (base == a->cli && opt->offset == offsetof(struct ob_cli, config))
-		a->cli->config_given = true;
-	if (base == a->cli && opt->offset == offsetof(struct ob_cli, store))
-		a->cli->store_given = true;
+	if (base == a->cli)
+		note_given(a->cli, opt);
 	int r = value && opt->type == OB_CMD_TEXT ? hide_password(a, opt, &value) : OB_EXIT_OK;
 	return r ? r : store_value(a, opt, base, value ? value : "");
 }

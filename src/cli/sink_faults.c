@@ -49,7 +49,7 @@ static bool is_found(const char *name)
 /* The first word; one with a backslash in it is not judged. */
 static void check_command(const char *command, const char *name, struct ob_buf *out)
 {
-	char quote = *command == '"' || *command == '\'' ? *command : '\0';
+	char quote = (char)(*command == '"' || *command == '\'' ? *command : '\0');
 	const char *word = command + (quote ? 1 : 0);
 	size_t n = quote ? strcspn(word, (char[]){ quote, '\0' }) : strcspn(word, " \t'\"");
 	char program[1024];

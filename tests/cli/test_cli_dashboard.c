@@ -200,7 +200,26 @@ OB_TEST(once_shows_how_far_it_is)
 }
 OB_TEST_END
 
+OB_TEST(every_key_scrolls_by_one)
+{
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("NO_COLOR", "1", 1);
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: a }, { name: b }, { name: c }, { name: d }, { name: e } ]\n");
+	start_on_pty(&worker, 80, 8, "work", "--interval-ms", "100", NULL);
+	size_t have = read_until(worker.pty, 0, "1 to 3 of 5 relays", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "j\033[B", 4), 4);
+	have = read_until(worker.pty, have, "3 to 5 of 5 relays", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "k", 1), 1);
+	(void)read_until(worker.pty, have, "2 to 4 of 5 relays", LONG_MS);
+	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
 OB_SUITE("cli_dashboard", the_dashboard_follows_the_size_of_the_terminal,
 	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
 	 a_fatal_end_gives_the_screen_back_and_says_why,
-	 keys_scroll_sort_pause_and_help_and_a_summary_stays, once_shows_how_far_it_is)
+	 keys_scroll_sort_pause_and_help_and_a_summary_stays, once_shows_how_far_it_is,
+	 every_key_scrolls_by_one)

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	FAULTS_BYTES = 1 << 20,
@@ -304,20 +305,14 @@ static void reload(struct ob_work *w)
 
 /* ---- the loop ------------------------------------------------------------------------ */
 
-static void scroll(struct ob_work *w, unsigned events)
+static void scroll(struct ob_work *w, int lines)
 {
-	size_t page = w->screen.style.height / 2, last = w->set.count ? w->set.count - 1 : 0;
+	size_t last = w->set.count ? w->set.count - 1 : 0, by = (size_t)abs(lines);
 
-	if (events & OB_SCREEN_UP)
-		w->first -= w->first > 0;
-	if (events & OB_SCREEN_PAGE_UP)
-		w->first -= w->first > page ? page : w->first;
-	if (events & OB_SCREEN_DOWN)
-		w->first++;
-	if (events & OB_SCREEN_PAGE_DOWN)
-		w->first += page;
-	if (w->first > last)
-		w->first = last;
+	if (lines < 0)
+		w->first -= w->first > by ? by : w->first;
+	else
+		w->first = last - w->first > by && w->first < last ? w->first + by : last;
 }
 
 static void read_screen(struct ob_work *w)
@@ -334,7 +329,8 @@ static void read_screen(struct ob_work *w)
 		w->help = !w->help;
 	if (events & OB_SCREEN_SORT)
 		w->sort = (w->sort + 1) % (sizeof(orders) / sizeof(orders[0]));
-	scroll(w, events);
+	if (w->screen.scroll)
+		scroll(w, w->screen.scroll);
 	if (events)
 		draw(w);
 }

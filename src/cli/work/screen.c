@@ -183,29 +183,23 @@ static void suspend(struct ob_screen *screen)
 	enter(screen);
 }
 
-/* What a key sends, and what it asks for; the longer ones first. */
+/* What a key sends, and what it asks for. */
 static const struct {
 	const char *sent;
 	unsigned event;
+	int lines, pages; /* to go down */
 } bindings[] = {
-	{ "\033[A", OB_SCREEN_UP },
-	{ "\033[B", OB_SCREEN_DOWN },
-	{ "\033OA", OB_SCREEN_UP },
-	{ "\033OB", OB_SCREEN_DOWN },
-	{ "\033[5~", OB_SCREEN_PAGE_UP },
-	{ "\033[6~", OB_SCREEN_PAGE_DOWN },
-	{ "k", OB_SCREEN_UP },
-	{ "j", OB_SCREEN_DOWN },
-	{ "p", OB_SCREEN_PAUSE },
-	{ " ", OB_SCREEN_PAUSE },
-	{ "s", OB_SCREEN_SORT },
-	{ "?", OB_SCREEN_HELP },
-	{ "h", OB_SCREEN_HELP },
-	{ "q", OB_SCREEN_QUIT },
-	{ "\f", OB_SCREEN_REDRAW }, /* Ctrl-L: something else wrote on the screen */
+	{ "\033[A", OB_SCREEN_SCROLL, -1, 0 },  { "\033[B", OB_SCREEN_SCROLL, 1, 0 },
+	{ "\033OA", OB_SCREEN_SCROLL, -1, 0 },  { "\033OB", OB_SCREEN_SCROLL, 1, 0 },
+	{ "\033[5~", OB_SCREEN_SCROLL, 0, -1 }, { "\033[6~", OB_SCREEN_SCROLL, 0, 1 },
+	{ "k", OB_SCREEN_SCROLL, -1, 0 },       { "j", OB_SCREEN_SCROLL, 1, 0 },
+	{ "p", OB_SCREEN_PAUSE, 0, 0 },         { " ", OB_SCREEN_PAUSE, 0, 0 },
+	{ "s", OB_SCREEN_SORT, 0, 0 },          { "?", OB_SCREEN_HELP, 0, 0 },
+	{ "h", OB_SCREEN_HELP, 0, 0 },          { "q", OB_SCREEN_QUIT, 0, 0 },
+	{ "\f", OB_SCREEN_REDRAW, 0, 0 }, /* Ctrl-L: something else wrote on the screen */
 };
 
-unsigned ob_screen_keys(const char *keys, size_t n)
+unsigned ob_screen_keys(const char *keys, size_t n, int page, int *scroll)
 {
 	unsigned events = 0;
 
@@ -216,6 +210,7 @@ unsigned ob_screen_keys(const char *keys, size_t n)
 
 			if (size <= n - i && memcmp(bindings[b].sent, keys + i, size) == 0) {
 				events |= bindings[b].event;
+				*scroll += bindings[b].lines + bindings[b].pages * page;
 				step = size;
 				break;
 			}
@@ -229,6 +224,8 @@ unsigned ob_screen_read(struct ob_screen *screen)
 	struct signalfd_siginfo info;
 	unsigned events = 0;
 	char keys[64];
+
+	screen->scroll = 0;
 
 	while (read(screen->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGTSTP)
@@ -244,7 +241,8 @@ unsigned ob_screen_read(struct ob_screen *screen)
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
 	if (n <= 0)
 		screen->has_keys = n < 0 && (errno == EINTR || errno == EAGAIN);
-	events |= ob_screen_keys(keys, n > 0 ? (size_t)n : 0);
+	events |= ob_screen_keys(keys, n > 0 ? (size_t)n : 0, (int)screen->style.height / 2,
+				 &screen->scroll);
 	if (events & OB_SCREEN_REDRAW)
 		ob_buf_clear(&screen->frame);
 	return events;

@@ -141,13 +141,10 @@ void ob_work_set_done(struct ob_work_set *set);
 enum {
 	OB_SCREEN_QUIT = 1 << 0,
 	OB_SCREEN_REDRAW = 1 << 1,
-	OB_SCREEN_UP = 1 << 2,
-	OB_SCREEN_DOWN = 1 << 3,
-	OB_SCREEN_PAGE_UP = 1 << 4,
-	OB_SCREEN_PAGE_DOWN = 1 << 5,
-	OB_SCREEN_PAUSE = 1 << 6,
-	OB_SCREEN_SORT = 1 << 7,
-	OB_SCREEN_HELP = 1 << 8,
+	OB_SCREEN_SCROLL = 1 << 2,
+	OB_SCREEN_PAUSE = 1 << 3,
+	OB_SCREEN_SORT = 1 << 4,
+	OB_SCREEN_HELP = 1 << 5,
 };
 
 struct ob_screen {
@@ -158,6 +155,7 @@ struct ob_screen {
 	struct termios saved;
 	struct ob_dash_style style;
 	struct ob_buf frame; /* what is on the screen */
+	int scroll;          /* lines to go down, since ob_screen_read() was called */
 };
 
 /* Can a dashboard be drawn on standard output? */
@@ -168,8 +166,8 @@ bool ob_screen_speaks_utf8(void);
 int ob_screen_open(struct ob_screen *screen, struct ob_err *err);
 /* Show a frame of ob_dash_draw(). */
 void ob_screen_show(struct ob_screen *screen, struct ob_str frame);
-/* What these bytes of a keyboard ask for. */
-unsigned ob_screen_keys(const char *keys, size_t n);
+/* What these bytes of a keyboard ask for; adds lines to *scroll, of which a page has `page`. */
+unsigned ob_screen_keys(const char *keys, size_t n, int page, int *scroll);
 /* Take in keys, and the terminal's signals: bits OB_SCREEN_... */
 unsigned ob_screen_read(struct ob_screen *screen);
 /* Give it back as it was; may be called again. */
