@@ -63,6 +63,7 @@ install: all ## install under PREFIX
 	meson configure build --prefix $(PREFIX)
 	ninja -C build install
 	@[ "$$(id -u)" != 0 ] || ldconfig # so that programs find the libraries at once
+	@tools/libdir-hint $(PREFIX)
 
 clean: ## remove every build
 	rm -rf build build-baseline build-test build-asan build-tsan build-fuzz build-clang

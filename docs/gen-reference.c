@@ -52,13 +52,13 @@ static int check(const struct ob_buf *page, const char *path)
 }
 
 /* The sample must load with the backends as they are. */
-static int load_sample(void)
+static int load_sample(const struct ob_store_backend *store, const struct ob_sink_backend *sink)
 {
 	struct ob_buf text = OB_BUF_INIT(PAGE_MAX), faults = OB_BUF_INIT(PAGE_MAX);
 	struct ob_config *config = NULL;
 	struct ob_err err = OB_ERR_INIT;
 
-	ob_config_sample(&text);
+	ob_config_sample(store, sink, &text);
 	int r = ob_config_parse(ob_buf_view(&text), "sample", &faults, &config, &err);
 	if (r < 0)
 		(void)fprintf(stderr, "%s%s\n", ob_buf_str(&faults), err.msg);
@@ -68,17 +68,28 @@ static int load_sample(void)
 	return r < 0 ? 1 : 0;
 }
 
+static int load_samples(void)
+{
+	int r = 0;
+
+	for (const struct ob_store_backend *store = ob_store_backends; store->name; store++) {
+		for (const struct ob_sink_backend *sink = ob_sink_backends; sink->name; sink++)
+			r |= store->ops && sink->ops ? load_sample(store, sink) : 0;
+	}
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct ob_buf page = OB_BUF_INIT(PAGE_MAX);
 	int r;
 
 	if (argc == 2 && strcmp(argv[1], "--sample") == 0)
-		ob_config_sample(&page);
+		ob_config_sample(NULL, NULL, &page);
 	else
 		ob_config_reference(&page);
 	if (argc == 3 && strcmp(argv[1], "--check") == 0)
-		r = check(&page, argv[2]) | load_sample();
+		r = check(&page, argv[2]) | load_samples();
 	else
 		r = print(&page);
 	ob_buf_done(&page);

@@ -5,7 +5,7 @@
  *
  *   outbox setup                 # once: makes the tables
  *   cc orders_mysql.c $(pkg-config --cflags --libs outbox-mysql libmariadb) -o orders_mysql
- *   ./orders_mysql HOST USER PASSWORD DATABASE [SOCKET]
+ *   ./orders_mysql HOST USER PASSWORD DATABASE [PORT | SOCKET]
  */
 #include <outbox/mysql.h>
 
@@ -48,13 +48,16 @@ int main(int argc, char **argv)
 	struct outbox_error err;
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: %s HOST USER PASSWORD DATABASE [SOCKET]\n", argv[0]);
+		fprintf(stderr, "usage: %s HOST USER PASSWORD DATABASE [PORT | SOCKET]\n", argv[0]);
 		return 2;
 	}
+	/* A number is a port, everything else the path of a socket. */
+	unsigned port = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 0;
+	const char *socket = argc > 5 && port == 0 ? argv[5] : NULL;
+
 	/* Your own connection, opened your own way. */
 	MYSQL *db = mysql_init(NULL);
-	if (!mysql_real_connect(db, argv[1], argv[2], argv[3], argv[4], 0,
-				argc > 5 ? argv[5] : NULL, 0)) {
+	if (!mysql_real_connect(db, argv[1], argv[2], argv[3], argv[4], port, socket, 0)) {
 		fprintf(stderr, "%s\n", mysql_error(db));
 		mysql_close(db);
 		return EXIT_FAILURE;

@@ -23,7 +23,7 @@ enum ob_opt_type {
 };
 
 enum {
-	OB_OPT_RELOAD = 1 << 0, /* SIGHUP may change it */
+	OB_OPT_START = 1 << 0,  /* read at the start only: a reload does not change it */
 	OB_OPT_SECRET = 1 << 1, /* never printed */
 	OB_OPT_NEVER = 1 << 2,  /* a duration that may be "never", stored as OB_NEVER_MS */
 	OB_OPT_REQUIRED = 1 << 3,

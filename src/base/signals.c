@@ -2,11 +2,28 @@
 /* The signalfd and what its signals mean. */
 #include "base/signals.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+/* `timeout` and a terminal may send the same wish twice at once: that is one. */
+enum { SECOND_AFTER_US = 1000000 };
+
+static void take_stop(struct ob_signals *signals)
+{
+	int64_t now_us = ob_clock_boot_us(&ob_clock_system);
+
+	if (signals->stop == OB_STOP_NO) {
+		signals->stop = OB_STOP_DRAIN;
+		signals->stop_us = now_us;
+	} else if (now_us - signals->stop_us >= SECOND_AFTER_US) {
+		signals->stop = OB_STOP_NOW;
+	}
+}
 
 int ob_signals_init(struct ob_signals *signals, struct ob_err *err)
 {
@@ -40,10 +57,8 @@ void ob_signals_read(struct ob_signals *signals)
 			return;
 		if (info.ssi_signo == SIGHUP)
 			signals->reload = true;
-		else if (signals->stop == OB_STOP_NO)
-			signals->stop = OB_STOP_DRAIN;
 		else
-			signals->stop = OB_STOP_NOW;
+			take_stop(signals);
 	}
 }
 

@@ -14,9 +14,10 @@ enum ob_stop {
 };
 
 struct ob_signals {
-	int fd; /* poll it for reading, then call ob_signals_read() */
-	enum ob_stop stop;
-	bool reload; /* set by SIGHUP; whoever reloads clears it */
+	int fd;            /* poll it for reading, then call ob_signals_read() */
+	enum ob_stop stop; /* NOW: by a signal at least a second after the first */
+	int64_t stop_us;   /* boot clock: when the first came */
+	bool reload;       /* set by SIGHUP; whoever reloads clears it */
 };
 
 /*

@@ -137,7 +137,7 @@ bool ob_when_parse(struct ob_str text, int64_t *ret_us)
 	if (take(&r, "."))
 		us = fraction(&r);
 	int offset = offset_minutes(&r);
-	if (r.failed || r.rest.n || tm.tm_year < 70 || tm.tm_sec > 60)
+	if (r.failed || r.rest.n || tm.tm_year < 1000 - 1900 || tm.tm_sec > 60)
 		return false;
 
 	const struct tm given = tm;
@@ -149,5 +149,5 @@ bool ob_when_parse(struct ob_str text, int64_t *ret_us)
 	if (given.tm_sec == 60 && (given.tm_hour > 23 || given.tm_min > 59))
 		return false;
 	*ret_us = ((int64_t)seconds - offset * INT64_C(60)) * US + us;
-	return *ret_us >= 0;
+	return true;
 }

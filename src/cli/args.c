@@ -3,6 +3,7 @@
 #include "cli/args.h"
 
 #include "base/opt.h"
+#include "base/url.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -143,6 +144,37 @@ static int unknown_opt(const struct args *a, const char *word, const char *name,
 	return ob_cli_usage(a->cli, "no option '-%c'", word[1]);
 }
 
+/*
+ * `ps` shows the command line to everyone on the machine: what is read here is taken out of it.
+ * *value is of the word read last and becomes a copy.
+ */
+static int hide_password(struct args *a, const struct ob_cmd_opt *opt, const char **value)
+{
+	char *word = a->argv[a->next - 1] + (*value - a->argv[a->next - 1]);
+	size_t at, n = ob_url_password(word, &at);
+
+	if (n == 0 || a->cli->hidden_count == sizeof(a->cli->hidden) / sizeof(a->cli->hidden[0]))
+		return OB_EXIT_OK;
+	char *copy = strdup(word);
+	if (!copy)
+		return ob_cli_fail("out of memory");
+	a->cli->hidden[a->cli->hidden_count++] = copy;
+	memset(word + at, '*', n);
+	*value = copy;
+	ob_cli_warn(
+		"--%s holds a password, which 'ps' and the history of the shell may show: put "
+		"the URL into %s, or the password into a configuration",
+		opt->name, opt->env ? opt->env : "a configuration");
+	return OB_EXIT_OK;
+}
+
+/* Of a global option: the command line said it, not a default. */
+static void note_given(struct ob_cli *cli, const struct ob_cmd_opt *opt)
+{
+	cli->config_given |= opt->offset == offsetof(struct ob_cli, config);
+	cli->store_given |= opt->offset == offsetof(struct ob_cli, store);
+}
+
 /* --name, --name=value, --name value, -c value, -cvalue, -h */
 static int read_option(struct args *a, const char *word)
 {
@@ -170,9 +202,10 @@ static int read_option(struct args *a, const char *word)
 			return ob_cli_usage(a->cli, "--%s needs a value: %s", opt->name, opt->arg);
 		value = a->argv[a->next++];
 	}
-	if (base == a->cli && opt->offset == offsetof(struct ob_cli, config))
-		a->cli->config_given = true;
-	return store_value(a, opt, base, value ? value : "");
+	if (base == a->cli)
+		note_given(a->cli, opt);
+	int r = value && opt->type == OB_CMD_TEXT ? hide_password(a, opt, &value) : OB_EXIT_OK;
+	return r ? r : store_value(a, opt, base, value ? value : "");
 }
 
 /* The first word, or the second behind a prefix, names the command. */
@@ -301,5 +334,11 @@ void ob_args_done(struct ob_cli *cli, void *args)
 {
 	free(cli->operands);
 	cli->operands = NULL;
+	while (cli->hidden_count) {
+		char *copy = cli->hidden[--cli->hidden_count];
+
+		explicit_bzero(copy, strlen(copy));
+		free(copy);
+	}
 	free(args);
 }

@@ -34,6 +34,15 @@ int ob_cli_fail(const char *fmt, ...)
 	return OB_EXIT_FAILURE;
 }
 
+void ob_cli_warn(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	print_error("warning", fmt, ap);
+	va_end(ap);
+}
+
 int ob_cli_usage(const struct ob_cli *cli, const char *fmt, ...)
 {
 	va_list ap;
@@ -99,11 +108,13 @@ int ob_cli_load_config(const struct ob_cli *cli, struct ob_config **ret_config)
 	struct ob_err err = OB_ERR_INIT;
 	int r = OB_EXIT_OK;
 
-	if (!cli->config_given && access(cli->config, F_OK) != 0)
-		return ob_cli_fail(
+	if (!cli->config_given && access(cli->config, F_OK) != 0) {
+		(void)ob_cli_fail(
 			"no %s here: 'outbox init' writes one, --config names another, "
 			"--store takes the URL of a database",
 			cli->config);
+		return OB_EXIT_USAGE;
+	}
 	if (ob_config_load(cli->config, &faults, ret_config, &err) < 0) {
 		if (faults.len)
 			print_faults(ob_buf_view(&faults));
@@ -118,19 +129,17 @@ int ob_cli_load_config(const struct ob_cli *cli, struct ob_config **ret_config)
 static int unknown_store(const struct ob_cli *cli, const struct ob_config *config)
 {
 	struct ob_buf names = OB_BUF_INIT(400);
-	int r;
-
 	assert(config && (config->stores || config->store_count == 0));
 	for (size_t i = 0; i < config->store_count; i++)
 		ob_buf_addf(&names, "%s%s", i ? ", " : "", config->stores[i].name);
 	if (cli->store)
-		r = ob_cli_fail("%s has no store '%s'; it has %s", cli->config, cli->store,
-				ob_buf_str(&names));
+		(void)ob_cli_fail("%s has no store '%s'; it has %s", cli->config, cli->store,
+				  ob_buf_str(&names));
 	else
-		r = ob_cli_fail("%s has %zu stores: choose one of %s with --store", cli->config,
-				config->store_count, ob_buf_str(&names));
+		(void)ob_cli_fail("%s has %zu stores: choose one of %s with --store", cli->config,
+				  config->store_count, ob_buf_str(&names));
 	ob_buf_done(&names);
-	return r;
+	return OB_EXIT_USAGE;
 }
 
 /* A URL beside a configuration that was asked for: that file's table names, this database. */
@@ -181,6 +190,7 @@ int ob_session_connect(struct ob_session *session, const struct ob_cli *cli)
 	if (ob_store_connect(&session->entry->conf, &session->store, &err) < 0)
 		return ob_cli_fail("%s", err.msg);
 	session->store->writer_flags = session->config->writer_flags;
+	session->store->looks_only = cli->cmd->flags & OB_CMD_LOOKS;
 	return OB_EXIT_OK;
 }
 

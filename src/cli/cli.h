@@ -13,15 +13,20 @@ struct ob_cli {
 	bool json, help, version;
 
 	bool config_given;        /* by option or environment, not by default */
+	bool store_given;         /* by option, not by environment */
 	const struct ob_cmd *cmd; /* NULL: none was named */
 	const char *prefix;       /* no command, but the first word of some: "config" */
 	const char **operands;
 	size_t operand_count;
+	char *hidden[4]; /* copies of values whose password was removed from the command line */
+	size_t hidden_count;
 	size_t given; /* how many of the command's own options were there */
 };
 
 /* Print "outbox: ..." as one safe line on stderr; returns OB_EXIT_FAILURE. */
 int ob_cli_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Print "outbox: warning: ..." the same way. */
+void ob_cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same with the command's name before it; returns OB_EXIT_USAGE. */
 int ob_cli_usage(const struct ob_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

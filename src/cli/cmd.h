@@ -76,6 +76,7 @@ enum {
 	OB_CMD_USES_CONFIG = 1 << 0, /* reads --config */
 	OB_CMD_USES_STORE = 1 << 1,  /* reads --config and --store */
 	OB_CMD_JSON = 1 << 2,        /* prints data: takes --json */
+	OB_CMD_LOOKS = 1 << 3,       /* changes nothing: the right to read the tables must do */
 };
 
 /* The sections of the overview, in this order. */

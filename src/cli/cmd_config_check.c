@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/out/jout.h"
+#include "cli/sink_faults.h"
+#include "cli/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,15 @@ static struct fault split_fault(struct ob_str text, const char *path)
 		fault.message.n--;
 	}
 	return fault;
+}
+
+/* Not wrong, but not what somebody wanted. */
+static const char unread_default[] =
+	"no relay reads target 'default', where messages go that name none";
+
+static bool reads_default(const struct ob_config *config)
+{
+	return ob_target_is_read("default", config, NULL);
 }
 
 static void faults_json(struct ob_jout *j, struct ob_str faults, const char *path)
@@ -70,6 +81,25 @@ static void config_json(struct ob_jout *j, const struct ob_config *config)
 	for (size_t i = 0; i < config->relay_count; i++)
 		ob_jout_text(j, NULL, ob_str(config->relays[i].name));
 	ob_jout_end(j, ']');
+	ob_jout_begin(j, "warnings", '[');
+	if (!reads_default(config))
+		ob_jout_text(j, NULL, ob_str(unread_default));
+	ob_jout_end(j, ']');
+}
+
+/* Each behind the name of the file, like the others. */
+static void add_sink_faults(const struct ob_cli *cli, const struct ob_config *config,
+			    struct ob_buf *faults)
+{
+	for (size_t i = 0; i < config->sink_count; i++) {
+		struct ob_buf one = OB_BUF_INIT(8192);
+
+		ob_sink_faults(&config->sinks[i], &one);
+		for (char *line = one.len ? one.data : NULL, *nl; line && (nl = strchr(line, '\n'));
+		     line = nl + 1)
+			ob_buf_addf(faults, "%s: %.*s\n", cli->config, (int)(nl - line), line);
+		ob_buf_done(&one);
+	}
 }
 
 /* On stdout also when it fails: the faults are the data that was asked for. */
@@ -81,6 +111,10 @@ static int check_json(const struct ob_cli *cli)
 	struct ob_err err = OB_ERR_INIT;
 	bool ok = ob_config_load(cli->config, &faults, &config, &err) == 0;
 
+	if (ok) {
+		add_sink_faults(cli, config, &faults);
+		ok = faults.len == 0;
+	}
 	if (!ok && !faults.len)
 		ob_buf_addf(&faults, "%s: %s\n", cli->config, err.msg);
 	ob_jout_begin(&j, NULL, '{');
@@ -108,6 +142,15 @@ static int config_check_run(struct ob_cli *cli, const void *args)
 	int r = ob_cli_load_config(cli, &config);
 	if (r)
 		return r;
+	struct ob_buf faults = OB_BUF_INIT(1 << 16);
+	add_sink_faults(cli, config, &faults);
+	(void)fputs(ob_buf_str(&faults), stderr);
+	bool bad = faults.len > 0;
+	ob_buf_done(&faults);
+	if (bad)
+		return OB_EXIT_FAILURE;
+	if (!reads_default(config))
+		ob_cli_warn("%s: %s", cli->config, unread_default);
 	printf("%s: ok\n", cli->config);
 	for (size_t i = 0; i < config->store_count; i++) {
 		const struct ob_store_backend *backend = NULL;
@@ -135,7 +178,9 @@ const struct ob_cmd ob_cmd_config_check = {
 	.summary = "find every fault of the configuration",
 	.description =
 		"Reads the configuration and checks every key, type, range and name in it, "
-		"without connecting to anything. All faults are printed at once, one a "
+		"and of each sink what would make it fail: a program that is not there, a "
+		"private address that will be refused. Nothing is connected to. All faults are "
+		"printed at once, one a "
 		"line, with file, line and column. With --json the faults are the data: "
 		"they go to standard output.",
 	.run = config_check_run,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 struct init_args {
+	const char *sink;
 	bool force;
 };
 
@@ -42,14 +43,46 @@ static int write_sample(const char *path, bool force, struct ob_str sample)
 	return OB_EXIT_OK;
 }
 
+/* "postgres", or a URL: of that the kind alone, since it may hold a password. */
+static int find_store(const struct ob_cli *cli, const struct ob_store_backend **ret_backend)
+{
+	const char *wanted = cli->store_given ? cli->store : "sqlite";
+	struct ob_err err = OB_ERR_INIT;
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "%.*s:", (int)strcspn(wanted, ":"), wanted);
+	return ob_store_find(url, ret_backend, &err) == 0
+		       ? OB_EXIT_OK
+		       : ob_cli_usage(cli, "--store: %s", err.msg);
+}
+
+static int find_sink(const struct ob_cli *cli, const char *wanted,
+		     const struct ob_sink_backend **ret_backend)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	return ob_sink_find(wanted ? wanted : "file", ret_backend, &err) == 0
+		       ? OB_EXIT_OK
+		       : ob_cli_usage(cli, "--sink: %s", err.msg);
+}
+
 static int init_run(struct ob_cli *cli, const void *opts)
 {
 	const struct init_args *args = opts;
 	const char *path = cli->operand_count ? cli->operands[0] : cli->config;
 	struct ob_buf sample = OB_BUF_INIT(1 << 20);
-	int r;
+	const struct ob_store_backend *store = NULL;
+	const struct ob_sink_backend *sink = NULL;
+	int r = find_store(cli, &store);
 
-	ob_config_sample(&sample);
+	if (!r)
+		r = find_sink(cli, args->sink, &sink);
+	if (!r)
+		ob_config_sample(store, sink, &sample);
+	if (r) {
+		ob_buf_done(&sample);
+		return r;
+	}
 	if (sample.failed)
 		r = ob_cli_fail("out of memory");
 	else
@@ -79,6 +112,14 @@ static const struct ob_cmd_operand operands[] = {
 
 static const struct ob_cmd_opt options[] = {
 	{
+		.name = "sink",
+		.arg = "TYPE",
+		.type = OB_CMD_TEXT,
+		.offset = offsetof(struct init_args, sink),
+		.help = "The sink: redis, kafka, ... as 'outbox backends' lists them; left out: "
+			"file.",
+	},
+	{
 		.name = "force",
 		.type = OB_CMD_FLAG,
 		.offset = offsetof(struct init_args, force),
@@ -87,16 +128,18 @@ static const struct ob_cmd_opt options[] = {
 	OB_CMD_OPT_END,
 };
 
-static const char *const examples[] = { "outbox init", "outbox init /etc/outbox.yaml", NULL };
+static const char *const examples[] = { "outbox init", "outbox init --store postgres --sink redis",
+					"outbox init /etc/outbox.yaml", NULL };
 
 const struct ob_cmd ob_cmd_init = {
 	.name = "init",
 	.group = OB_GROUP_START,
-	.flags = OB_CMD_USES_CONFIG | OB_CMD_JSON,
+	.flags = OB_CMD_USES_CONFIG | OB_CMD_USES_STORE | OB_CMD_JSON,
 	.summary = "write a commented configuration",
 	.description =
 		"Writes a configuration that works as it is: an SQLite database beside it "
-		"and a sink that is a file. Every option stands in it with its default "
+		"and a sink that is a file, or of the kinds that --store (sqlite, postgres, mysql) "
+		"and --sink name. Every option stands in it with its default "
 		"and a word on what it does. An existing file is left alone.",
 	.examples = examples,
 	.operands = operands,

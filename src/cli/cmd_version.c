@@ -5,9 +5,35 @@
 #include "cli/out/jout.h"
 #include "config.h"
 
+#if HAVE_RABBITMQ && HAVE_RABBITMQ_FOLDER
+#include <rabbitmq-c/amqp.h>
+#elif HAVE_RABBITMQ
+#include <amqp.h>
+#endif
+#if HAVE_HTTP
+#include <curl/curl.h>
+#endif
+#if HAVE_REDIS
+#include <hiredis/hiredis.h>
+#endif
 #include <jansson.h>
 #if HAVE_POSTGRES
 #include <libpq-fe.h>
+#endif
+#if HAVE_KAFKA
+#include <librdkafka/rdkafka.h>
+#endif
+#if HAVE_MYSQL
+#include <mysql.h>
+#endif
+#if HAVE_NATS
+#include <nats/nats.h>
+#endif
+#if HAVE_REDIS || HAVE_RABBITMQ || HAVE_NATS || HAVE_HTTP
+#include <openssl/crypto.h>
+#define WITH_OPENSSL 1
+#else
+#define WITH_OPENSSL 0
 #endif
 #if HAVE_SQLITE
 #include <sqlite3.h>
@@ -37,6 +63,31 @@ static const char *libpq_version(void)
 }
 #endif
 
+#if HAVE_REDIS
+/* It cannot be asked: what it was compiled with. */
+static const char *hiredis_version(void)
+{
+	static char text[32];
+
+	(void)snprintf(text, sizeof(text), "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+	return text;
+}
+#endif
+
+#if HAVE_HTTP
+static const char *libcurl_version(void)
+{
+	return curl_version_info(CURLVERSION_NOW)->version;
+}
+#endif
+
+#if WITH_OPENSSL
+static const char *openssl_version(void)
+{
+	return OpenSSL_version(OPENSSL_VERSION_STRING);
+}
+#endif
+
 static const struct library libraries[] = {
 	{ "jansson", jansson_version_str },
 	{ "libyaml", yaml_get_version_string },
@@ -45,6 +96,27 @@ static const struct library libraries[] = {
 #endif
 #if HAVE_POSTGRES
 	{ "libpq", libpq_version },
+#endif
+#if HAVE_MYSQL
+	{ "libmariadb", mysql_get_client_info },
+#endif
+#if HAVE_REDIS
+	{ "hiredis", hiredis_version },
+#endif
+#if HAVE_KAFKA
+	{ "librdkafka", rd_kafka_version_str },
+#endif
+#if HAVE_RABBITMQ
+	{ "librabbitmq", amqp_version },
+#endif
+#if HAVE_NATS
+	{ "libnats", nats_GetVersion },
+#endif
+#if HAVE_HTTP
+	{ "libcurl", libcurl_version },
+#endif
+#if WITH_OPENSSL
+	{ "openssl", openssl_version },
 #endif
 };
 
@@ -98,12 +170,12 @@ static int version_run(struct ob_cli *cli, const void *args)
 	if (cli->json)
 		return print_json();
 	printf("outbox %s\n", OUTBOX_VERSION);
-	printf("compiler   %s\n", COMPILER);
+	printf("%-11s %s\n", "compiler", COMPILER);
 	for (size_t i = 0; i < LIBRARY_COUNT; i++)
-		printf("%-10s %s\n", libraries[i].name, libraries[i].version());
+		printf("%-11s %s\n", libraries[i].name, libraries[i].version());
 	for (size_t i = 0; i < FEATURE_COUNT; i++) {
 		if (features[i].on)
-			printf("%-10s %s\n", "with", features[i].name);
+			printf("%-11s %s\n", "with", features[i].name);
 	}
 	return OB_EXIT_OK;
 }

@@ -42,6 +42,15 @@ void ob_config_free(struct ob_config *config)
 	free(config);
 }
 
+/* The relays are read before the layout. */
+static void note_layout(struct ob_walk *walk, const struct ob_yaml *root, struct ob_config *config)
+{
+	const char *written = ob_walk_written(walk, ob_yaml_get(root, "layout"));
+
+	for (size_t i = 0; i < config->relay_count; i++)
+		config->relays[i].layout_written = written;
+}
+
 static void read_root(struct ob_walk *walk, struct ob_yaml *root, struct ob_config *config)
 {
 	if (root && root->kind != OB_YAML_MAPPING && !ob_yaml_is_null(root))
@@ -50,6 +59,7 @@ static void read_root(struct ob_walk *walk, struct ob_yaml *root, struct ob_conf
 			     ob_yaml_kind_name(root));
 	else
 		ob_walk_fill(walk, root, "", &ob_config_section, config);
+	note_layout(walk, root, config);
 }
 
 /* Print what was found; 0 when nothing was. */
@@ -147,6 +157,22 @@ int ob_config_of_store(const char *url, struct ob_config **ret_config, struct ob
 	config->store_count = 1;
 	*ret_config = OB_TAKE(config);
 	return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return ob_str_eq(ob_str(a), ob_str(b));
+}
+
+bool ob_config_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b)
+{
+	return same_text(a->name, b->name) && same_text(a->written, b->written) &&
+	       same_text(a->layout_written, b->layout_written) &&
+	       same_text(a->store->name, b->store->name) &&
+	       same_text(a->store->written, b->store->written) &&
+	       same_text(a->store->conf.url, b->store->conf.url) &&
+	       same_text(a->sink->name, b->sink->name) &&
+	       same_text(a->sink->written, b->sink->written);
 }
 
 const struct ob_config_store *ob_config_find_store(const struct ob_config *config, const char *name)

@@ -19,12 +19,14 @@ struct ob_config_retention {
 
 struct ob_config_store {
 	const char *name;
+	const char *written;       /* its entry in the file: see ob_config_same_relay() */
 	struct ob_store_conf conf; /* with the file's layout */
 	struct ob_config_retention retention;
 };
 
 struct ob_config_sink {
 	const char *name;
+	const char *written;
 	const struct ob_sink_ops *ops;
 	const struct ob_opt_value *options; /* checked against ops->opts */
 	size_t option_count;
@@ -79,6 +81,8 @@ struct ob_config_failure {
 /* One entry of `relays:`; the option table in relay_opts.c names every member. */
 struct ob_config_relay {
 	const char *name; /* of its reader: progress and exceptions are kept under it */
+	const char *written;
+	const char *layout_written;
 	const struct ob_config_store *store;
 	const struct ob_config_sink *sink;
 	const char *reads;   /* the target of its messages; several relays may read one */
@@ -147,8 +151,17 @@ void ob_config_free(struct ob_config *config);
 const struct ob_config_store *ob_config_find_store(const struct ob_config *config,
 						   const char *name);
 
-/* A commented sample made from the option tables, for `outbox init`: it loads as it is. */
-void ob_config_sample(struct ob_buf *out);
+/*
+ * Do these two do the same, and the same way? By what stands in the file for them, their store,
+ * their sink and the layout: no option can be forgotten. A default that is written out counts as a
+ * change.
+ */
+bool ob_config_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b);
+
+/* A commented sample made from the option tables, for `outbox init`, with a store and a sink of
+ * these kinds (NULL: sqlite, file): it loads as it is. */
+void ob_config_sample(const struct ob_store_backend *store, const struct ob_sink_backend *sink,
+		      struct ob_buf *out);
 /* Every key with its type, default and help, as Markdown, for the reference page. */
 void ob_config_reference(struct ob_buf *out);
 

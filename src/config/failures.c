@@ -16,7 +16,6 @@ const struct ob_opt ob_failure_opts[] = {
 		.name = "code",
 		.type = OB_OPT_STR,
 		.offset = offsetof(struct draft, code),
-		.flags = OB_OPT_RELOAD,
 		.help = "A pattern that the error's code must match: an HTTP status, a broker's "
 			"code.",
 	},
@@ -24,7 +23,6 @@ const struct ob_opt ob_failure_opts[] = {
 		.name = "error",
 		.type = OB_OPT_STR,
 		.offset = offsetof(struct draft, error),
-		.flags = OB_OPT_RELOAD,
 		.help = "A pattern that the error's text must match; * stands for any text.",
 	},
 	{
@@ -32,7 +30,7 @@ const struct ob_opt ob_failure_opts[] = {
 		.type = OB_OPT_ENUM,
 		.offset = offsetof(struct draft, then),
 		.choices = verdict_names,
-		.flags = OB_OPT_REQUIRED | OB_OPT_RELOAD,
+		.flags = OB_OPT_REQUIRED,
 		.help = "What it means.",
 	},
 	OB_OPT_END,

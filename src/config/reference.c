@@ -27,7 +27,9 @@ static const char intro[] =
 	"supported.\n"
 	"- **Limits**: 1 MB, 32 levels, 20000 keys and values, 1000 stores, sinks and relays "
 	"each.\n"
-	"- Keys marked with ↻ are taken over by a reload (`SIGHUP`); the others need a restart.\n";
+	"- A reload (`SIGHUP`) takes every key over, but for those marked with ⏻, which need a "
+	"restart. It restarts a relay\n"
+	"  when anything in its own entry, in its store or sink, or in `layout` changed.\n";
 
 static const struct {
 	const char *name;
@@ -61,7 +63,7 @@ static void add_row(struct ob_buf *out, const struct ob_opt *opt)
 	char what[256];
 
 	ob_opt_describe(opt, what, sizeof(what));
-	ob_buf_addf(out, "| `%s`%s | ", opt->name, opt->flags & OB_OPT_RELOAD ? " ↻" : "");
+	ob_buf_addf(out, "| `%s`%s | ", opt->name, opt->flags & OB_OPT_START ? " ⏻" : "");
 	add_cell(out, what);
 	if (opt->flags & OB_OPT_REQUIRED) {
 		ob_buf_adds(out, " | *required* | ");

@@ -69,7 +69,6 @@ const struct ob_opt ob_relay_opts[] = {
 		.dflt = "500",
 		.min = 1,
 		.max = 10000,
-		.flags = OB_OPT_RELOAD,
 		.help = "Maximum messages per read.",
 	},
 	{
@@ -79,7 +78,6 @@ const struct ob_opt ob_relay_opts[] = {
 		.dflt = "8MB",
 		.min = 1 << 10,
 		.max = 1 << 30,
-		.flags = OB_OPT_RELOAD,
 		.help = "Maximum payload per read; one message always fits.",
 	},
 	{
@@ -89,7 +87,6 @@ const struct ob_opt ob_relay_opts[] = {
 		.dflt = "1000",
 		.min = 10,
 		.max = HOUR,
-		.flags = OB_OPT_RELOAD,
 		.help = "Longest wait between two reads when there is no work.",
 	},
 	{
@@ -99,7 +96,6 @@ const struct ob_opt ob_relay_opts[] = {
 		.dflt = "10s",
 		.min = 0,
 		.max = HOUR,
-		.flags = OB_OPT_RELOAD,
 		.help = "Time for messages in flight to be confirmed at a stop.",
 	},
 	{
@@ -128,6 +124,7 @@ static const struct ob_opt leasing_opts[] = {
 		.dflt = "16",
 		.min = 1,
 		.max = OB_PARTITIONS_MAX,
+		.flags = OB_OPT_START,
 		.help = "Partitions of a new outbox; the most workers that can share it.",
 	},
 	{
@@ -168,7 +165,6 @@ static const struct ob_opt retry_opts[] = {
 		.dflt = "20",
 		.min = 1,
 		.max = 1000,
-		.flags = OB_OPT_RELOAD,
 		.help = "Attempts before a message is dead; an outage costs none.",
 	},
 	{
@@ -178,7 +174,6 @@ static const struct ob_opt retry_opts[] = {
 		.dflt = "5s",
 		.min = 1,
 		.max = DAY,
-		.flags = OB_OPT_RELOAD,
 		.help = "Wait after the first failed attempt.",
 	},
 	{
@@ -188,7 +183,6 @@ static const struct ob_opt retry_opts[] = {
 		.dflt = "2",
 		.min = 1,
 		.max = 100,
-		.flags = OB_OPT_RELOAD,
 		.help = "Each further wait is this many times the one before.",
 	},
 	{
@@ -198,7 +192,6 @@ static const struct ob_opt retry_opts[] = {
 		.dflt = "1h",
 		.min = 1,
 		.max = INT64_C(30) * DAY,
-		.flags = OB_OPT_RELOAD,
 		.help = "Longest wait between two attempts.",
 	},
 	{
@@ -208,7 +201,6 @@ static const struct ob_opt retry_opts[] = {
 		.dflt = "0.25",
 		.min = 0,
 		.max = 1,
-		.flags = OB_OPT_RELOAD,
 		.help = "Part of a wait that is random, up and down.",
 	},
 	OB_OPT_END,

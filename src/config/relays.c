@@ -198,6 +198,7 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		read_reads(walk, node, path, &draft, &draft.relay);
 		read_start(walk, node, path, &draft, &draft.relay);
 		ob_relay_check(walk, node, path, &draft.relay);
+		draft.relay.written = ob_walk_written(walk, node);
 	}
 	ob_opt_free(ob_relay_opts, &draft);
 	config->relays[config->relay_count++] = draft.relay;

@@ -8,28 +8,46 @@
 static const struct {
 	const char *section, *key, *value;
 } live[] = {
-	{ "stores", "url", "sqlite:outbox.db" },
-	{ "sinks", "type", "file" },
-	{ "sinks", "path", "outbox.ndjson" },
-	{ "relays", "name", NULL },
-	{ "relays", "store", "main" },
-	{ "relays", "sink", "out" },
-	{ "relays", "workers", NULL },
-	{ "relays", "ordering", NULL },
-	{ "retry", "max_attempts", NULL },
-	{ "route", "destination", NULL },
-	{ "retention", "published", NULL },
-	{ "log", "level", NULL },
-	{ "relays", "reads", NULL },
+	{ "relays", "name", NULL },       { "relays", "store", "main" },
+	{ "relays", "sink", "out" },      { "relays", "workers", NULL },
+	{ "relays", "ordering", NULL },   { "retry", "max_attempts", NULL },
+	{ "route", "destination", NULL }, { "retention", "published", NULL },
+	{ "log", "level", NULL },         { "relays", "reads", NULL },
 };
 
 enum { HELP_COLUMN = 32, LINE_MAX_COLUMNS = 100 };
+
+/* Where a database or a sink is on the machine of somebody who tries it. */
+static const struct {
+	const char *backend, *where;
+} wheres[] = {
+	{ "sqlite", "sqlite:outbox.db" },
+	{ "postgres", "postgresql://localhost/shop" },
+	{ "mysql", "mysql://root@localhost/shop" },
+	{ "file", "outbox.ndjson" },
+	{ "exec", "./handler" },
+	{ "http", "https://example.com/outbox" },
+	{ "redis", "redis://localhost:6379" },
+	{ "kafka", "localhost:9092" },
+	{ "rabbitmq", "amqp://guest:guest@localhost:5672" },
+	{ "nats", "nats://localhost:4222" },
+};
+
+static const char *where(const char *backend)
+{
+	for (size_t i = 0; i < sizeof(wheres) / sizeof(wheres[0]); i++) {
+		if (strcmp(wheres[i].backend, backend) == 0)
+			return wheres[i].where;
+	}
+	return "";
+}
 
 /* How far in, and what stands before the next key: the first of a list item has its dash. */
 struct place {
 	const char *section;
 	int indent;
 	bool dash;
+	const char *required; /* what stands in a key that must be there; NULL: nothing special */
 };
 
 static const char *zero_of(const struct ob_opt *opt)
@@ -121,6 +139,10 @@ static void add_option(struct ob_buf *out, struct place *place, const struct ob_
 			value = live[i].value ? live[i].value : value;
 		}
 	}
+	if (place->required && (opt->flags & OB_OPT_REQUIRED)) {
+		shown = true;
+		value = place->required;
+	}
 	ob_buf_addf(&key, "%*s%s%s%s: ", place->indent - (place->dash ? 2 : 0), "",
 		    place->dash ? "- " : "", shown ? "" : "#", opt->name);
 	add_value(&key, value);
@@ -166,55 +188,58 @@ static void add_section(struct ob_buf *out, int indent, const struct ob_section 
 		return;
 	}
 	add_heading(out, indent, section);
-	add_options(out, (struct place){ section->name, indent + 2, false }, section->opts);
+	add_options(out, (struct place){ section->name, indent + 2, false, NULL }, section->opts);
 	for (const struct ob_section *s = section->sections; s && s->name; s++)
 		add_section(out, indent + 2, s);
 }
 
-static void add_store(struct ob_buf *out, const struct ob_section *section)
+static void add_store(struct ob_buf *out, const struct ob_section *section,
+		      const struct ob_store_backend *backend)
 {
-	const struct ob_store_backend *backend;
-	struct ob_err err = OB_ERR_INIT;
-	struct place place = { section->name, 4, false };
+	struct place place = { section->name, 4, false, where(backend->name) };
 
 	ob_buf_adds(out, "  main:\n");
 	add_options(out, place, section->opts);
-	if (ob_store_find("sqlite:", &backend, &err) == 0)
+	if (backend->ops)
 		add_options(out, place, backend->ops->opts);
 	for (const struct ob_section *s = section->sections; s->name; s++)
 		add_section(out, 4, s);
 }
 
-static void add_sink(struct ob_buf *out, const struct ob_section *section)
+static void add_sink(struct ob_buf *out, const struct ob_section *section,
+		     const struct ob_sink_backend *backend)
 {
-	const struct ob_sink_backend *backend;
-	struct ob_err err = OB_ERR_INIT;
-	struct place place = { section->name, 4, false };
-
 	ob_buf_adds(out, "  out:\n");
-	add_options(out, place, section->opts);
-	if (ob_sink_find("file", &backend, &err) == 0)
-		add_options(out, place, backend->ops->opts);
+	add_options(out, (struct place){ section->name, 4, false, backend->name }, section->opts);
+	if (backend->ops)
+		add_options(out, (struct place){ section->name, 4, false, where(backend->name) },
+			    backend->ops->opts);
 }
 
 static void add_relay(struct ob_buf *out)
 {
-	add_options(out, (struct place){ "relays", 4, true }, ob_relay_section.opts);
+	add_options(out, (struct place){ "relays", 4, true, NULL }, ob_relay_section.opts);
 	for (const struct ob_section *s = ob_relay_section.sections; s->name; s++)
 		add_section(out, 4, s);
 }
 
 static void add_plain(struct ob_buf *out, const struct ob_section *section)
 {
-	add_options(out, (struct place){ section->name, 2, false }, section->opts);
+	add_options(out, (struct place){ section->name, 2, false, NULL }, section->opts);
 	for (const struct ob_section *s = section->sections; s && s->name; s++) {
 		if (!s->opts) /* what must be filled in is for those who look for it */
 			add_heading(out, 2, s);
 	}
 }
 
-void ob_config_sample(struct ob_buf *out)
+void ob_config_sample(const struct ob_store_backend *store, const struct ob_sink_backend *sink,
+		      struct ob_buf *out)
 {
+	struct ob_err err = OB_ERR_INIT;
+
+	if ((!store && ob_store_find("sqlite:", &store, &err) < 0) ||
+	    (!sink && ob_sink_find("file", &sink, &err) < 0))
+		return;
 	ob_buf_adds(out,
 		    "# Configuration of outbox. Check it with: outbox config check\n"
 		    "#\n"
@@ -223,9 +248,9 @@ void ob_config_sample(struct ob_buf *out)
 	for (const struct ob_section *s = ob_config_section.sections; s->name; s++) {
 		add_heading(out, 0, s);
 		if (s->read == ob_read_stores)
-			add_store(out, s);
+			add_store(out, s, store);
 		else if (s->read == ob_read_sinks)
-			add_sink(out, s);
+			add_sink(out, s, sink);
 		else if (s->read == ob_read_relays)
 			add_relay(out);
 		else

@@ -2,6 +2,8 @@
 /* Reading stores: and sinks:, whose options are their backends' own. */
 #include "config/sections.h"
 
+#include "base/url.h"
+
 #include <stdlib.h>
 
 /* A backend's options as text that its own table has accepted. */
@@ -71,7 +73,7 @@ int ob_config_find_backend(const char *url, const struct ob_store_backend **ret_
 		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 				  "nothing stands behind '%s'; write for example sqlite:outbox.db",
 				  url);
-	return r;
+	return r < 0 ? r : ob_url_check(url, err);
 }
 
 int ob_retention_default(struct ob_config_retention *retention, struct ob_err *err)
@@ -155,6 +157,7 @@ void ob_read_stores(struct ob_walk *walk, struct ob_yaml *node, const char *path
 		config->store_count++;
 		ob_walk_path(full, path, child->key);
 		read_store(walk, child, full, section, store);
+		store->written = ob_walk_written(walk, child);
 	}
 }
 
@@ -223,5 +226,6 @@ void ob_read_sinks(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		config->sink_count++;
 		ob_walk_path(full, path, child->key);
 		read_sink(walk, child, full, section, sink);
+		sink->written = ob_walk_written(walk, child);
 	}
 }

@@ -38,7 +38,7 @@ static const struct ob_opt retention_opts[] = {
 		.dflt = "168h",
 		.min = 0,
 		.max = INT64_C(3650) * DAY,
-		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.flags = OB_OPT_NEVER,
 		.help = "How long rows stay after every reader has passed them; 0: not at all.",
 	},
 	{
@@ -48,7 +48,7 @@ static const struct ob_opt retention_opts[] = {
 		.dflt = "never",
 		.min = SECOND,
 		.max = INT64_C(3650) * DAY,
-		.flags = OB_OPT_NEVER | OB_OPT_RELOAD,
+		.flags = OB_OPT_NEVER,
 		.help = "Age at which dead messages are forgotten.",
 	},
 	{
@@ -58,7 +58,6 @@ static const struct ob_opt retention_opts[] = {
 		.dflt = "1m",
 		.min = SECOND,
 		.max = INT64_C(7) * DAY,
-		.flags = OB_OPT_RELOAD,
 		.help = "Time between two passes of a relay.",
 	},
 	{
@@ -68,7 +67,6 @@ static const struct ob_opt retention_opts[] = {
 		.dflt = "10000",
 		.min = 1,
 		.max = 100000,
-		.flags = OB_OPT_RELOAD,
 		.help = "Rows removed in one transaction.",
 	},
 	OB_OPT_END,
@@ -101,7 +99,6 @@ static const struct ob_opt log_opts[] = {
 		.offset = offsetof(struct ob_config, log_level),
 		.dflt = "info",
 		.choices = level_names,
-		.flags = OB_OPT_RELOAD,
 		.help = "The least that is logged.",
 	},
 	{
@@ -110,6 +107,7 @@ static const struct ob_opt log_opts[] = {
 		.offset = offsetof(struct ob_config, log_format),
 		.dflt = "auto",
 		.choices = format_names,
+		.flags = OB_OPT_START,
 		.help = "How a line looks; auto suits the journal.",
 	},
 	OB_OPT_END,

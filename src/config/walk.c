@@ -52,6 +52,8 @@ bool ob_walk_is_mapping(struct ob_walk *walk, struct ob_yaml *node, const char *
 	return false;
 }
 
+enum { WRITTEN_MAX = 16 << 20 };
+
 static void report_duplicate(struct ob_walk *walk, const struct ob_yaml *child, const char *path)
 {
 	ob_diags_add(&walk->diags, child->key_at,
@@ -211,6 +213,71 @@ const char *ob_walk_keep(struct ob_walk *walk, const char *text)
 	walk->failed |= text && !copy;
 	return copy;
 }
+
+/* ---- what is written -------------------------------------------------- */
+
+static void add_written(struct ob_buf *out, const struct ob_yaml *node);
+
+/* By name: the order of keys has no meaning. Each comes with its length, so that none looks like
+ * two. */
+static void add_keys(struct ob_buf *out, const struct ob_yaml *node)
+{
+	const char *last = "";
+
+	for (size_t i = 0; i < node->count; i++) {
+		const struct ob_yaml *next = NULL;
+
+		for (const struct ob_yaml *child = node->first; child; child = child->next) {
+			if (!child->earlier && strcmp(child->key, last) > 0 &&
+			    (!next || strcmp(child->key, next->key) < 0))
+				next = child;
+		}
+		if (!next)
+			return;
+		ob_buf_addf(out, "%zu:%s=", strlen(next->key), next->key);
+		add_written(out, next);
+		last = next->key;
+	}
+}
+
+static void add_written(struct ob_buf *out, const struct ob_yaml *node)
+{
+	const char *text;
+
+	switch (node->kind) {
+	case OB_YAML_SCALAR:
+		text = node->expanded ? node->expanded : node->text;
+		ob_buf_addf(out, "%s%zu:%s;", ob_yaml_is_null(node) ? "~" : "", strlen(text), text);
+		return;
+	case OB_YAML_LIST:
+		ob_buf_addc(out, '[');
+		for (const struct ob_yaml *child = node->first; child; child = child->next)
+			add_written(out, child);
+		ob_buf_addc(out, ']');
+		return;
+	case OB_YAML_MAPPING:
+		ob_buf_addc(out, '{');
+		add_keys(out, node);
+		ob_buf_addc(out, '}');
+		return;
+	}
+}
+
+const char *ob_walk_written(struct ob_walk *walk, const struct ob_yaml *node)
+{
+	struct ob_buf out = OB_BUF_INIT(WRITTEN_MAX);
+
+	if (node)
+		add_written(&out, node);
+	walk->failed |= out.failed;
+
+	const char *copy = ob_walk_keep(walk, ob_buf_str(&out));
+
+	ob_buf_done(&out);
+	return copy;
+}
+
+/* ---- options ----------------------------------------------------------- */
 
 static const char *expectation(const struct ob_opt *opt)
 {

@@ -75,6 +75,11 @@ bool ob_walk_header_names(struct ob_walk *walk, struct ob_yaml *node, const char
 /* Is it a list, and not too long? Reported when not; `what` is what its entries are: "relay". */
 bool ob_walk_is_list(struct ob_walk *walk, struct ob_yaml *node, const char *path,
 		     const char *what);
+/*
+ * What stands in the file below `node`, expanded, whatever its order, quotes and comments: two
+ * readings with the same text configure the same. "" for nothing; may hold secrets.
+ */
+const char *ob_walk_written(struct ob_walk *walk, const struct ob_yaml *node);
 /* A copy that the result keeps; NULL stays NULL. */
 const char *ob_walk_keep(struct ob_walk *walk, const char *text);
 /* Read a whole section: keys, options, required options, sections. */

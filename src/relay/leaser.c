@@ -4,7 +4,7 @@
 
 #include "relay/faultpoints.h"
 
-enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000 };
+enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000, SAY_US = 30 * 1000000 };
 
 static int64_t now_us(const struct ob_leaser *leaser)
 {
@@ -383,18 +383,50 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 	return 0;
 }
 
-/* What the worker is done with, or has lost, leaves the view; what is still ours is given back. */
+static bool is_answered(const struct ob_view_lease *lease)
+{
+	return lease->lost || (lease->draining && lease->drained);
+}
+
+/* The grants of the leases that the worker is done with, or has lost. The lock is held. */
+static size_t gather_answered(const struct ob_lease_view *view, uint64_t *grants)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < view->count; i++) {
+		if (is_answered(&view->leases[i]))
+			grants[count++] = view->leases[i].grant;
+	}
+	return count;
+}
+
+static bool is_granted(const uint64_t *grants, size_t count, uint64_t grant)
+{
+	size_t i = 0;
+
+	while (i < count && grants[i] != grant)
+		i++;
+	return i < count;
+}
+
+/*
+ * What the worker is done with, or has lost, leaves the view; what is still ours is given back.
+ * Only what was so before the call leaves: what the worker answers meanwhile has not been released,
+ * and would stay leased with nobody to serve it until the next renewal.
+ */
 static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 {
 	uint32_t partitions[OB_PARTITIONS_MAX];
-	size_t count = 0, kept = 0;
+	uint64_t gone[OB_PARTITIONS_MAX];
+	size_t count = 0, gone_count, kept = 0;
 	bool lost = false;
 	uint64_t answers = atomic_load(&leaser->conf.view->answers);
 	struct ob_lease_view *view = view_lock(leaser);
 
+	gone_count = gather_answered(view, gone);
 	for (size_t i = 0; i < view->count; i++) {
 		lost = lost || view->leases[i].lost;
-		if (view->leases[i].draining && view->leases[i].drained && !view->leases[i].lost)
+		if (is_answered(&view->leases[i]) && !view->leases[i].lost)
 			partitions[count++] = view->leases[i].partition;
 	}
 	view_unlock(leaser, false);
@@ -410,7 +442,7 @@ static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 
 	view = view_lock(leaser);
 	for (size_t i = 0; i < view->count; i++) {
-		if (!view->leases[i].lost && !view->leases[i].drained)
+		if (!is_granted(gone, gone_count, view->leases[i].grant))
 			view->leases[kept++] = view->leases[i];
 	}
 	view->count = kept;
@@ -450,8 +482,11 @@ static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 {
 	int64_t wait_ms = ob_backoff_next_ms(&leaser->backoff);
 
-	ob_metrics_error(leaser->conf.metrics, ob_clock_real_us(leaser->conf.clock), err, NULL);
+	bool fresh = ob_metrics_error(leaser->conf.metrics, ob_clock_real_us(leaser->conf.clock),
+				      err, NULL);
+
 	leaser->retry_us = now_us(leaser) + wait_ms * 1000;
+	leaser->errors++;
 	/*
 	 * Perhaps our connection is gone, and the others take over at once: what we send now they
 	 * send again. Beat first when the store is back.
@@ -462,12 +497,25 @@ static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 		leaser->failed = true;
 		leaser->err = *err;
 	}
+	/* An outage is one piece of news, not one for each attempt. */
+	if (!leaser->failed && !fresh && now_us(leaser) - leaser->said_us < SAY_US)
+		return;
+	leaser->said_us = now_us(leaser);
+	leaser->away = true;
 	if (leaser->conf.log)
 		ob_log(leaser->conf.log, leaser->failed ? OB_LOG_ERROR : OB_LOG_WARN,
 		       leaser->failed ? "leases cannot be kept, stopping"
 				      : "store failed for the leases, trying again",
 		       OB_KV("relay", leaser->conf.reader), OB_KV("error", err->msg),
 		       OB_KI("delay_ms", wait_ms));
+}
+
+static void say_back(struct ob_leaser *leaser)
+{
+	leaser->away = false;
+	if (leaser->conf.log)
+		ob_log(leaser->conf.log, OB_LOG_INFO, "store is back",
+		       OB_KV("relay", leaser->conf.reader));
 }
 
 static int64_t next_due(const struct ob_leaser *leaser)
@@ -501,6 +549,8 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 	}
 	leaser->retry_us = 0;
 	ob_backoff_reset(&leaser->backoff);
+	if (leaser->away)
+		say_back(leaser);
 	return true;
 }
 

@@ -74,6 +74,9 @@ struct ob_leaser {
 	bool seeded, looked; /* the lease rows exist; some partition was free when we looked */
 	bool reaped;         /* since the last balance */
 	bool leaving;        /* its share is none */
+	int64_t said_us;     /* when the log last heard of a failing store; 0: never */
+	bool away;           /* the log has heard of it, and not that it is back */
+	uint32_t errors;     /* calls of the store that failed, since the start */
 	bool failed;         /* FATAL: see err */
 	struct ob_err err;   /* why it failed */
 };

@@ -21,16 +21,42 @@ void ob_metrics_read(struct ob_metrics *metrics, struct ob_metrics_data *ret)
 	ob_metrics_unlock(metrics);
 }
 
-/* Keep it sorted by time, newest last; the oldest makes room. */
-static void keep_error(struct ob_metrics_data *data, const struct ob_last_error *error)
+static bool is_same(const struct ob_last_error *a, const struct ob_last_error *b)
 {
+	return a->kind == b->kind && ob_uuid_eq(&a->message, &b->message) &&
+	       strcmp(a->text, b->text) == 0;
+}
+
+/* An error that comes again is one error: it must not push out all others. */
+static bool take_same(struct ob_metrics_data *data, struct ob_last_error *error)
+{
+	for (uint32_t i = 0; i < data->error_count; i++) {
+		if (!is_same(&data->errors[i], error))
+			continue;
+		error->times += data->errors[i].times;
+		if (data->errors[i].at_us > error->at_us)
+			error->at_us = data->errors[i].at_us;
+		data->error_count--;
+		memmove(&data->errors[i], &data->errors[i + 1],
+			(data->error_count - i) * sizeof(data->errors[0]));
+		return true;
+	}
+	return false;
+}
+
+/* Keep it sorted by time, newest last; the oldest makes room. True if none was like it. */
+static bool keep_error(struct ob_metrics_data *data, const struct ob_last_error *given)
+{
+	struct ob_last_error error = *given;
+
+	bool fresh = !take_same(data, &error);
 	uint32_t at = data->error_count;
 
-	while (at > 0 && data->errors[at - 1].at_us > error->at_us)
+	while (at > 0 && data->errors[at - 1].at_us > error.at_us)
 		at--;
 	if (data->error_count == OB_LAST_ERRORS) {
 		if (at == 0)
-			return;
+			return fresh;
 		at--;
 		memmove(&data->errors[0], &data->errors[1], at * sizeof(data->errors[0]));
 	} else {
@@ -38,7 +64,8 @@ static void keep_error(struct ob_metrics_data *data, const struct ob_last_error 
 			(data->error_count - at) * sizeof(data->errors[0]));
 		data->error_count++;
 	}
-	data->errors[at] = *error;
+	data->errors[at] = error;
+	return fresh;
 }
 
 void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
@@ -58,8 +85,9 @@ void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *p
 	if (part->breaker > sum->breaker)
 		sum->breaker = part->breaker;
 	sum->alarm = sum->alarm || part->alarm;
+	sum->store_down = sum->store_down || part->store_down;
 	for (uint32_t i = 0; i < part->error_count; i++)
-		keep_error(sum, &part->errors[i]);
+		(void)keep_error(sum, &part->errors[i]);
 }
 
 /* Cut between two characters, and say so. */
@@ -83,16 +111,19 @@ static void copy_text(char out[OB_LAST_ERROR_TEXT], const char *text)
 	ob_buf_done(&clean);
 }
 
-void ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
+bool ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
 		      const struct ob_uuid *message)
 {
-	struct ob_last_error error = { .at_us = at_us, .kind = err->kind };
+	struct ob_last_error error = { .at_us = at_us, .kind = err->kind, .times = 1 };
 
 	if (!metrics)
-		return;
+		return true;
 	if (message)
 		error.message = *message;
 	copy_text(error.text, err->msg);
-	keep_error(ob_metrics_lock(metrics), &error);
+
+	bool fresh = keep_error(ob_metrics_lock(metrics), &error);
+
 	ob_metrics_unlock(metrics);
+	return fresh;
 }

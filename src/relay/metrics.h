@@ -48,7 +48,8 @@ enum ob_breaker_state { OB_BREAKER_CLOSED, OB_BREAKER_HALF_OPEN, OB_BREAKER_OPEN
 struct ob_last_error {
 	int64_t at_us; /* wall clock */
 	enum ob_err_kind kind;
-	struct ob_uuid message;        /* nil: not about a message */
+	struct ob_uuid message; /* nil: not about a message */
+	uint32_t times;         /* how often, when it came again and again; at_us: the last */
 	char text[OB_LAST_ERROR_TEXT]; /* valid UTF-8; longer text is cut with an ellipsis */
 };
 
@@ -62,6 +63,7 @@ struct ob_metrics_data {
 	int64_t oldest_unsettled_us;   /* age of the oldest outcome not yet recorded; 0: none */
 	enum ob_breaker_state breaker; /* of several workers: the worst */
 	bool alarm;
+	bool store_down;      /* the store takes no heartbeat: nothing is sent */
 	uint32_t error_count; /* of errors[], newest last */
 	struct ob_last_error errors[OB_LAST_ERRORS];
 };
@@ -79,8 +81,9 @@ void ob_metrics_read(struct ob_metrics *metrics, struct ob_metrics_data *ret);
 /* Add one worker's data to a sum; keeps the newest five errors. */
 void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *part);
 
-/* Remember an error; `message` may be NULL. Takes the lock. `metrics` NULL: nothing. */
-void ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
+/* Remember an error; `message` may be NULL. False if it is one of those remembered already: then
+ * that one has happened once more. Takes the lock. `metrics` NULL: nothing, true. */
+bool ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
 		      const struct ob_uuid *message);
 
 static inline struct ob_metrics_data *ob_metrics_lock(struct ob_metrics *metrics)

@@ -387,6 +387,16 @@ static bool is_through(struct ob_relay_slot *slot)
 	return slot->view.count == 0 || ob_worker_is_idle(slot->worker);
 }
 
+static uint32_t count_elsewhere(struct ob_lease_view *view)
+{
+	uint32_t n;
+
+	(void)pthread_mutex_lock(&view->lock);
+	n = view->partition_count > view->count ? view->partition_count - (uint32_t)view->count : 0;
+	(void)pthread_mutex_unlock(&view->lock);
+	return n;
+}
+
 static int drain(struct ob_relay_slot *slot, struct ob_err *err)
 {
 	struct ob_step step;
@@ -424,11 +434,13 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 		ob_worker_step(slot->worker, &step);
 		ob_metrics_read(&slot->metrics, &data);
 		down = data.breaker != OB_BREAKER_CLOSED;
-		away = data.store_errors >= ONCE_STORE_ERRORS;
+		away = data.store_errors + slot->leaser.errors >= ONCE_STORE_ERRORS;
 		through = !leased && !step.worked && is_through(slot);
 		if (!leased && !step.worked && !through && !down)
 			ob_relay_wait(slot, &step, step.wake_us < wake ? step.wake_us : wake);
 	}
+
+	relay->elsewhere = through ? count_elsewhere(&slot->view) : 0;
 
 	int r = drain(slot, err);
 
@@ -444,6 +456,11 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 			       data.error_count > 0 ? data.errors[data.error_count - 1].text : "");
 	ob_metrics_read(&slot->metrics, &data);
 	return r < 0 ? r : (int)(data.published + data.failed);
+}
+
+uint32_t ob_relay_elsewhere(const struct ob_relay *relay)
+{
+	return relay->elsewhere;
 }
 
 /* ---- asking --------------------------------------------------------- */
@@ -468,6 +485,7 @@ void ob_relay_metrics(struct ob_relay *relay, struct ob_metrics_data *ret_data)
 	ob_metrics_read(&relay->metrics, ret_data);
 	for (uint32_t i = 0; i < relay->slot_count; i++) {
 		ob_metrics_read(&relay->slots[i].metrics, &part);
+		part.store_down = atomic_load(&relay->slots[i].view.cut);
 		ob_metrics_add(ret_data, &part);
 	}
 }

@@ -63,6 +63,9 @@ int ob_relay_join(struct ob_relay *relay, struct ob_err *err);
  */
 int ob_relay_once(struct ob_relay *relay, struct ob_err *err);
 
+/* Afterwards: how many partitions others held, of which one may be dead and its lease not over. */
+uint32_t ob_relay_elsewhere(const struct ob_relay *relay);
+
 /*
  * For a watchdog: how long ago the worker that is slowest to do so went through its loop. 0 before
  * the start and after the end. Any thread.

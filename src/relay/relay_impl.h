@@ -46,6 +46,7 @@ struct ob_relay {
 	int control_fd, done_fd; /* eventfds */
 	_Atomic int stop;        /* enum ob_stop */
 	_Atomic int64_t stop_us; /* when the first stop came */
+	uint32_t elsewhere;      /* partitions that a single tick left to other workers */
 	pthread_mutex_t lock;    /* guards err */
 	struct ob_err err;       /* why it ended by itself */
 };

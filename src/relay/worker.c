@@ -10,6 +10,8 @@ enum { BATCHES_IN_MEMORY = 4, LARGE_BATCHES_IN_MEMORY = 3 };
 
 /* ---- making and freeing ---------------------------------------------- */
 
+enum { SAY_US = 30 * 1000000 }; /* between two lines about a failing store */
+
 static int init_flight(struct ob_relay_worker *worker, struct ob_err *err)
 {
 	const struct ob_config_relay *relay = worker->conf.relay;
@@ -134,7 +136,8 @@ void ob_worker_fail(struct ob_relay_worker *worker, const struct ob_err *err)
 	if (worker->err.kind != OB_ERR_NONE)
 		return;
 	worker->err = *err;
-	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	(void)ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
+			       NULL);
 	if (worker->conf.log)
 		ob_log(worker->conf.log, OB_LOG_ERROR, "worker cannot go on, stopping",
 		       OB_KV("relay", worker->conf.relay->name), OB_KV("error", err->msg));
@@ -166,7 +169,12 @@ void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
 			worker->state = OB_WORKER_FAILED;
 		return;
 	}
-	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	/* An outage is one piece of news, not one for each attempt. */
+	if (!ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
+			      NULL) &&
+	    ob_worker_now(worker) - worker->store_said_us < SAY_US)
+		return;
+	worker->store_said_us = ob_worker_now(worker);
 	if (worker->conf.log)
 		ob_log(worker->conf.log, OB_LOG_WARN, "store failed, trying again",
 		       OB_KV("relay", worker->conf.relay->name), OB_KV("doing", doing),

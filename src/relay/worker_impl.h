@@ -83,7 +83,7 @@ struct ob_relay_worker {
 	bool view_waits; /* a lease in it cannot be taken before the settle that runs has ended */
 
 	/* store */
-	int64_t store_retry_us; /* 0: it is well */
+	int64_t store_retry_us, store_said_us; /* 0: it is well */
 	struct ob_backoff store_backoff, idle_backoff;
 	bool hungry[OB_LANES]; /* the log may have more for this lane */
 	bool apart;            /* the lanes stand at different places: each is read by itself */

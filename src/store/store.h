@@ -594,6 +594,7 @@ struct ob_store {
 	const struct ob_layout *layout;
 	const struct ob_clock *clock;
 	unsigned writer_flags; /* OUTBOX_NO_PAYLOAD_CHECK ... for tx_push */
+	bool looks_only;       /* check demands the right to read the tables, and no other */
 };
 
 /* What it takes to open one more connection. Everything is borrowed. */

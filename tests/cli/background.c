@@ -206,7 +206,7 @@ void push(int count, const char *target)
 				       "\"event_type\":\"Placed\",\"target\":\"%s\","
 				       "\"payload\":{\"n\":%d}}\n",
 				       i % 7, target, i);
-	expect_in(lines, 0, NULL, "", "--store", "sqlite:x.db", "push", NULL);
+	expect_in(lines, 0, NULL, NULL, "--store", "sqlite:x.db", "push", NULL);
 	free(lines);
 }
 

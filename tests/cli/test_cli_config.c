@@ -119,7 +119,7 @@ OB_TEST(faults_are_data_with_json)
 	expect(0, NULL, "", "init", NULL);
 	expect(0,
 	       "{\"ok\":true,\"file\":\"outbox.yaml\",\"stores\":[\"main\"],\"sinks\":[\"out\"],"
-	       "\"relays\":[\"default\"],\"faults\":[]}\n",
+	       "\"relays\":[\"default\"],\"warnings\":[],\"faults\":[]}\n",
 	       "", "config", "check", "--json", NULL);
 	end();
 }
@@ -151,9 +151,9 @@ OB_TEST(a_store_is_chosen_by_name)
 		 "stores:\n"
 		 "  shop: { url: \"sqlite:shop.db\" }\n"
 		 "  crm: { url: \"sqlite:crm.db\" }\n");
-	expect(1, "", "outbox: two.yaml has 2 stores: choose one of shop, crm with --store\n", "-c",
+	expect(2, "", "outbox: two.yaml has 2 stores: choose one of shop, crm with --store\n", "-c",
 	       "two.yaml", "setup", NULL);
-	expect(1, "", "outbox: two.yaml has no store 'main'; it has shop, crm\n", "-c", "two.yaml",
+	expect(2, "", "outbox: two.yaml has no store 'main'; it has shop, crm\n", "-c", "two.yaml",
 	       "setup", "--store", "main", NULL);
 	expect(0, NULL, "", "-c", "two.yaml", "setup", "--store", "crm", "--print", NULL);
 	expect(1, "",
@@ -164,7 +164,50 @@ OB_TEST(a_store_is_chosen_by_name)
 }
 OB_TEST_END
 
+OB_TEST(what_would_fail_later_is_found)
+{
+	begin();
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks:\n"
+		 "  a: { type: exec, command: './no-such-program --fast' }\n"
+		 "  b: { type: exec, command: sh -c true }\n"
+		 "relays: [ { sink: a } ]\n");
+	expect(1, "", "outbox.yaml: sinks.a.command: there is no program './no-such-program'\n",
+	       "config", "check", NULL);
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:x.db' } }\n"
+		 "sinks:\n"
+		 "  a: { type: http, url: 'https://10.0.0.7/hook' }\n"
+		 "  b: { type: http, url: 'https://10.0.0.7/hook', allow_private: true }\n"
+		 "  c: { type: http, url: 'https://8.8.8.8/hook' }\n"
+		 "relays: [ { sink: a } ]\n");
+	expect(1, "",
+	       "outbox.yaml: sinks.a.url: its address is private and will be refused; set "
+	       "allow_private if that is intended\n",
+	       "config", "check", NULL);
+	put_file("outbox.yaml", "stores: { main: { url: 'mysql://u@db:99999/shop' } }\n");
+	expect(1, "",
+	       "outbox.yaml:1:24: stores.main.url: its port is not a number from 1 to 65535\n",
+	       "config", "check", NULL);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_sample_is_of_the_kinds_that_are_wanted)
+{
+	begin();
+	expect(0, NULL, "", "--store", "postgres", "init", "--sink", "redis", NULL);
+	expect_in_output("  store  main (postgres)\n  sink   out (redis)\n", "config", "check",
+			 NULL);
+	expect(2, "", NULL, "--store", "oracle", "init", "x.yaml", NULL);
+	expect(2, "", NULL, "init", "--sink", "fax", "x.yaml", NULL);
+	end();
+}
+OB_TEST_END
+
 OB_SUITE("cli_config", the_sample_is_written_once_and_is_good, the_sample_goes_where_it_is_told,
 	 a_file_that_cannot_be_read_is_one_line, all_faults_come_at_once_with_their_places,
 	 faults_are_data_with_json, malformed_yaml_is_told_with_its_place,
-	 a_store_is_chosen_by_name)
+	 a_store_is_chosen_by_name, what_would_fail_later_is_found,
+	 a_sample_is_of_the_kinds_that_are_wanted)

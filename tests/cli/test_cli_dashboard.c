@@ -160,12 +160,66 @@ OB_TEST(a_fatal_end_gives_the_screen_back_and_says_why)
 	ck_assert_int_eq(rmdir(path_of("d")), 0);
 	push(1, "default");
 	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
-	(void)read_until(worker.pty, have, "relay failed, stopping", LONG_MS);
+	(void)read_until(worker.pty, have, "relay failed and has ended", LONG_MS);
 	ck_assert_int_eq(wait_end(&worker, LONG_MS), 1);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(keys_scroll_sort_pause_and_help_and_a_summary_stays)
+{
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("NO_COLOR", "1", 1);
+	prepare(file_config);
+	push(3, "default");
+	start_on_pty(&worker, 80, 24, "work", "--interval-ms", "100", NULL);
+	size_t have = read_until(worker.pty, 0, "published 3", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "?", 1), 1);
+	have = read_until(worker.pty, have, "stop the picture", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "?s", 2), 2);
+	have = read_until(worker.pty, have, "by name", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "p", 1), 1);
+	have = read_until(worker.pty, have, "paused", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "q", 1), 1);
+	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
+	(void)read_until(worker.pty, have, "default: 3 published, 0 failed, 0 dead", LONG_MS);
+	ck_assert_int_eq(wait_end(&worker, LONG_MS), 0);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(once_shows_how_far_it_is)
+{
+	(void)setenv("TERM", "xterm", 1);
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: exec, command: 'sleep 100' } }\n");
+	push(1, "default");
+	start_on_pty(&worker, 80, 24, "work", "--once", NULL);
+	(void)read_until(worker.pty, 0, "default: 0 published, 1 in flight", LONG_MS);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(every_key_scrolls_by_one)
+{
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("NO_COLOR", "1", 1);
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: a }, { name: b }, { name: c }, { name: d }, { name: e } ]\n");
+	start_on_pty(&worker, 80, 8, "work", "--interval-ms", "100", NULL);
+	size_t have = read_until(worker.pty, 0, "1 to 3 of 5 relays", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "j\033[B", 4), 4);
+	have = read_until(worker.pty, have, "3 to 5 of 5 relays", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "k", 1), 1);
+	(void)read_until(worker.pty, have, "2 to 4 of 5 relays", LONG_MS);
+	stop(&worker, 0);
 	finish();
 }
 OB_TEST_END
 
 OB_SUITE("cli_dashboard", the_dashboard_follows_the_size_of_the_terminal,
 	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
-	 a_fatal_end_gives_the_screen_back_and_says_why)
+	 a_fatal_end_gives_the_screen_back_and_says_why,
+	 keys_scroll_sort_pause_and_help_and_a_summary_stays, once_shows_how_far_it_is,
+	 every_key_scrolls_by_one)

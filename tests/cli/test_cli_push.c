@@ -283,9 +283,148 @@ OB_TEST(a_payload_of_64_mb_is_refused)
 }
 OB_TEST_END
 
+OB_TEST(a_dash_reads_standard_input_too)
+{
+	begin_store();
+	expect_in("{\"aggregate_type\":\"t\",\"event_type\":\"e\",\"payload\":1}\n", 0,
+		  "1 message pushed\n", "", "push", "-", NULL);
+	expect(2, "", "outbox: push: one word too many: 'x'\n", "push", "x", NULL);
+	expect(2, "",
+	       "outbox: push: - reads messages from standard input: leave the options out, or the "
+	       "-\n",
+	       "push", "-", "--type", "t", NULL);
+	end();
+}
+OB_TEST_END
+
+static void push_many(int count)
+{
+	char *lines = malloc((size_t)count * 64 + 1), *at = lines;
+
+	ck_assert_ptr_nonnull(lines);
+	for (int i = 0; i < count; i++)
+		at += snprintf(at, 64, "%s",
+			       "{\"aggregate_type\":\"t\",\"event_type\":\"e\",\"payload\":1}\n");
+	expect_in(lines, 0, NULL, "", "push", NULL);
+	free(lines);
+}
+
+OB_TEST(a_list_for_programs_is_whole)
+{
+	begin_store();
+	push_many(120);
+	struct ob_run r = outbox(NULL, "list", "--json", NULL);
+	size_t lines = 0;
+
+	for (const char *p = r.out; *p; p++)
+		lines += *p == '\n';
+	ck_assert_uint_eq(lines, 120);
+	ob_run_done(&r);
+	expect_in_output("more: --after 50\n", "list", NULL);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_log_whose_messages_are_out_is_not_empty)
+{
+	begin_store();
+	expect(0, "no messages\n", "", "list", NULL);
+	push_many(1);
+	expect(0, NULL, NULL, "work", "--once", "--sink", "stdout", NULL);
+	expect(0, "no message is waiting: 'outbox list all' shows those that are out\n", "", "list",
+	       NULL);
+	expect(0, "no messages\n", "", "list", "dead", NULL);
+	expect_in_output("\"oldest_due_ms\":null", "status", "--json", NULL);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_message_is_found_by_its_number_or_the_beginning_of_its_id)
+{
+	begin_store();
+	expect(0, ID "\n", "", "push", "--type", "t", "--event", "e", "--payload", "1", "--id", ID,
+	       NULL);
+	push_many(1);
+	expect_in_output("\"id\":\"" ID "\"", "show", "1", "--json", NULL);
+	expect_in_output("\"id\":\"" ID "\"", "show", "0196a1f0-3c", "--json", NULL);
+	expect_in_output("\"id\":\"" ID "\"", "why", "1", "--json", NULL);
+	expect(1, "", "outbox: no message has the number 7\n", "show", "7", NULL);
+	expect(1, "",
+	       "outbox: no id begins with ffff among the newest 10000 messages; give the whole "
+	       "id\n",
+	       "show", "ffff", NULL);
+	expect(0, NULL, "", "push", "--type", "t", "--event", "e", "--payload", "1", "--id",
+	       "0196a1f0-3c5b-7000-8000-00c0ffee0002", NULL);
+	expect(1, "", "outbox: 2 ids begin with 0196a1f0: give more of it\n", "show", "0196a1f0",
+	       NULL);
+	expect(2, "",
+	       "outbox: show: 'x' is not a UUID, nor the beginning of one (4 characters at least), "
+	       "nor a number of the log\n",
+	       "show", "x", NULL);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_target_that_nobody_reads_is_told)
+{
+	begin();
+	put_file("outbox.yaml",
+		 "stores: { main: { url: 'sqlite:test.db' } }\n"
+		 "sinks: { out: { type: file, path: out.ndjson } }\n"
+		 "relays: [ { name: mail, reads: mail } ]\n");
+	expect(0, NULL, "", "setup", NULL);
+	expect(0, NULL, "outbox: warning: no relay reads target 'default': its messages wait\n",
+	       "push", "--type", "t", "--event", "e", "--payload", "1", NULL);
+	expect(0, NULL, "", "push", "--type", "t", "--event", "e", "--payload", "1", "--target",
+	       "mail", NULL);
+	expect_in(
+		"{\"aggregate_type\":\"t\",\"event_type\":\"e\",\"payload\":1,\"target\":\"x\"}\n",
+		0, "1 message pushed\n",
+		"outbox: warning: no relay reads target 'x': its messages wait\n", "push", NULL);
+	expect(0, NULL,
+	       "outbox: warning: outbox.yaml: no relay reads target 'default', where messages go "
+	       "that name none\n",
+	       "config", "check", NULL);
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	ck_assert_ptr_nonnull(strstr(r.err,
+				     "no relay reads this target, its messages wait\" "
+				     "target=x store=main"));
+	ck_assert_ptr_nonnull(strstr(r.out, "mail: 1 published"));
+	ob_run_done(&r);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_password_on_the_command_line_is_warned_of)
+{
+	begin();
+	struct ob_run r =
+		outbox(NULL, "--store", "mysql://u:s3cr3t@127.0.0.1:1/shop", "list", NULL);
+
+	ck_assert_ptr_nonnull(strstr(r.err, "outbox: warning: --store holds a password"));
+	ck_assert_ptr_null(strstr(r.err, "s3cr3t"));
+	ob_run_done(&r);
+	r = outbox(NULL, "--store", "mysql://sp:p@ss/w:rd#1@host/db", "list", NULL);
+	ck_assert_int_ne(r.code, 0);
+	ck_assert_ptr_null(strstr(r.err, "w:rd"));
+	ck_assert_ptr_null(strstr(r.err, "ss/"));
+	ob_run_done(&r);
+	r = outbox(NULL, "--store", "postgresql://sp:p@ss/w:rd#1@host/db", "list", NULL);
+	ck_assert_int_ne(r.code, 0);
+	ck_assert_ptr_null(strstr(r.err, "w:rd"));
+	ck_assert_ptr_null(strstr(r.err, "ss/"));
+	ob_run_done(&r);
+	end();
+}
+OB_TEST_END
+
 OB_SUITE("cli_push", one_message_from_options_has_every_field, a_new_id_is_made_and_printed,
 	 a_payload_comes_from_a_file_or_from_stdin, a_tombstone_has_no_payload,
 	 what_the_store_refuses_is_one_line, many_lines_are_stored_in_their_order,
 	 the_ids_of_many_are_printed_in_their_order, a_broken_line_7_of_10_stores_nothing,
 	 every_fault_of_a_line_is_told_with_its_number,
-	 a_fault_in_a_late_chunk_undoes_the_early_ones, a_payload_of_64_mb_is_refused)
+	 a_fault_in_a_late_chunk_undoes_the_early_ones, a_payload_of_64_mb_is_refused,
+	 a_dash_reads_standard_input_too, a_list_for_programs_is_whole,
+	 a_log_whose_messages_are_out_is_not_empty,
+	 a_message_is_found_by_its_number_or_the_beginning_of_its_id,
+	 a_target_that_nobody_reads_is_told, a_password_on_the_command_line_is_warned_of)

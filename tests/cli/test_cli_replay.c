@@ -249,7 +249,8 @@ OB_TEST(an_interrupt_leaves_nothing_behind)
 		ck_assert_int_lt(now_ms(), until);
 	}
 	/* it is nobody's default */
-	expect(0, "no messages\n", "", "list", NULL);
+	expect(0, "no message is waiting: 'outbox list all' shows those that are out\n", "", "list",
+	       NULL);
 	FAILS("there is a reader r1 already: give this one another --name", AGAIN);
 	ck_assert_int_eq(kill(replay.pid, SIGINT), 0);
 	ck_assert_int_eq(wait_end(&replay, LONG_MS), 1);
@@ -404,7 +405,7 @@ OB_TEST(a_wrong_replay_is_one_clear_line)
 	FAILS("there is a reader default already: give this one another --name", "replay", "--name",
 	      "default");
 	REFUSED("replay: --json writes to standard output, and so does the sink out", "--store",
-		"sqlite:x.db", "replay", "--json");
+		"sqlite:x.db", "replay", "--sink", "stdout", "--json");
 	put_file("outbox.yaml",
 		 "stores: { main: { url: 'sqlite:x.db' } }\n"
 		 "sinks: { out: { type: stdout } }\n"
@@ -417,7 +418,8 @@ OB_TEST_END
 OB_TEST(a_database_alone_prints_its_messages_again)
 {
 	begin_replay(2);
-	struct ob_run r = outbox(NULL, "--store", "sqlite:x.db", "replay", "--yes", NULL);
+	struct ob_run r =
+		outbox(NULL, "--store", "sqlite:x.db", "replay", "--sink", "stdout", "--yes", NULL);
 	ck_assert_int_eq(r.code, 0);
 	ck_assert_ptr_nonnull(strstr(r.out, "\"outbox-replay\":\"replay-"));
 	ck_assert_ptr_nonnull(strstr(r.out, "\"n\":1"));

@@ -15,7 +15,7 @@
 
 static void push(const char *type, const char *id, const char *event)
 {
-	expect(0, NULL, "", "push", "--type", type, "--aggregate", id, "--event", event,
+	expect(0, NULL, NULL, "push", "--type", type, "--aggregate", id, "--event", event,
 	       "--payload", "{\"n\":[1,{}]}", NULL);
 }
 
@@ -209,10 +209,10 @@ OB_TEST(a_list_is_narrowed_by_state_and_filter)
 	push("order", "1", "A");
 	row(2, "order", "2", PUBLISHED);
 	push("user", "1", "C");
-	expect(0, NULL, "", "push", "--type", "order", "--event", "D", "--payload", "1", "--delay",
-	       "1h", NULL);
-	expect(0, NULL, "", "push", "--type", "order", "--event", "E", "--payload", "1", "--target",
-	       "audit", NULL);
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "D", "--payload", "1",
+	       "--delay", "1h", NULL);
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "E", "--payload", "1",
+	       "--target", "audit", NULL);
 	check_events("A C D ", NULL, NULL, NULL);
 	check_events("A Happened C D ", "all", NULL, NULL);
 	check_events("Happened ", "published", NULL, NULL);
@@ -234,8 +234,8 @@ OB_TEST(a_list_is_about_one_reader)
 	begin_database();
 	push("order", "1", "A");
 	row(2, "order", "1", PUBLISHED);
-	expect(0, NULL, "", "push", "--type", "order", "--event", "C", "--payload", "1", "--target",
-	       "audit", NULL);
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "C", "--payload", "1",
+	       "--target", "audit", NULL);
 	add_reader("audit", "audit");
 	add_reader("mail", "default");
 	expect(1, "", "outbox: several readers: audit, default, mail; choose one with --reader\n",
@@ -257,8 +257,8 @@ OB_TEST(a_log_that_nobody_has_read_is_listed_and_shown)
 	begin_database();
 	sql("DELETE FROM outbox_readers");
 	push("order", "1", "A");
-	expect(0, NULL, "", "push", "--type", "order", "--event", "B", "--payload", "1", "--target",
-	       "audit", "--delay", "1h", NULL);
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "B", "--payload", "1",
+	       "--target", "audit", "--delay", "1h", NULL);
 	check_events("A B ", NULL, NULL, NULL);
 	check_events("B ", "delayed", NULL, NULL);
 	expect_in_output("\"reader\":null,\"state\":\"pending\"", "list", "pending", "--json",
@@ -408,7 +408,7 @@ OB_TEST(a_message_is_shown_whole)
 				     "    \"a\": \"x, {y}\"\n"
 				     "  }\n"));
 	ob_run_done(&r);
-	expect(0, NULL, "", "push", "--type", "order", "--event", "Placed", "--payload", "1",
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "Placed", "--payload", "1",
 	       "--id", THE_ID, "--target", "audit", NULL);
 	r = outbox(NULL, "show", THE_ID, "--json", NULL);
 	ck_assert_ptr_nonnull(strstr(r.out, "}\n{"));
@@ -473,8 +473,8 @@ OB_TEST(the_status_is_told_reader_by_reader)
 	row(3, "order", "1", PARKED);
 	row(4, "order", "2", DEAD);
 	push("order", "3", "A");
-	expect(0, NULL, "", "push", "--type", "order", "--event", "C", "--payload", "1", "--delay",
-	       "1h", NULL);
+	expect(0, NULL, NULL, "push", "--type", "order", "--event", "C", "--payload", "1",
+	       "--delay", "1h", NULL);
 	add_reader("mail", "elsewhere");
 	expect_in_output(
 		"\nREADER   READS      PENDING  DELAYED  FAILED  PARKED  DEAD  HELD KEYS\n"

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LONG_MS = 20000 };
@@ -279,9 +280,141 @@ OB_TEST(a_database_alone_prints_its_messages)
 {
 	prepare(file_config);
 	push(3, "default");
-	start(&worker, "--store", "sqlite:x.db", "work", NULL);
+	start(&worker, "--store", "sqlite:x.db", "work", "--sink", "stdout", NULL);
 	wait_text(worker.out, "\"n\":2", LONG_MS);
 	stop(&worker, 0);
+	finish();
+}
+OB_TEST_END
+
+/* Messages that went to a terminal because nobody said where would count as delivered. */
+OB_TEST(a_database_without_a_sink_is_refused)
+{
+	static const char refusal[] =
+		"outbox: --store names a database and no sink: add --sink, such as --sink stdout, "
+		"or --config with the file whose relays shall run on it\n";
+
+	prepare(file_config);
+	push(2, "default");
+	expect(2, "", refusal, "--store", "sqlite:x.db", "work", "--once", NULL);
+	set_env("OUTBOX_STORE=sqlite:x.db");
+	expect(2, "", refusal, "work", "--once", NULL);
+	expect(2, "",
+	       "outbox: --sink: 'nowhere' is no sink: name a type that needs no more, such as "
+	       "stdout, or file:PATH, or its URL\n",
+	       "work", "--sink", "nowhere", NULL);
+	expect(0, "default: 2 published, 0 failed, 0 dead\n", "", "work", "--sink",
+	       "file:sent.ndjson", "--once", NULL);
+	check_delivered("sent.ndjson", 2, true);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(the_configured_relays_run_on_the_database_of_a_url)
+{
+	prepare(file_config);
+	expect(0, NULL, "", "--store", "sqlite:y.db", "setup", NULL);
+	expect(0, NULL, "", "--store", "sqlite:y.db", "push", "--type", "order", "--event",
+	       "Placed", "--payload", "{\"n\":1}", NULL);
+	expect(0, "default: 1 published, 0 failed, 0 dead\n", "", "-c", "outbox.yaml", "--store",
+	       "sqlite:y.db", "work", "--once", NULL);
+	ck_assert_uint_eq(line_count("out.ndjson"), 1);
+	expect(2, "",
+	       "outbox: --sink goes with the URL of a database in --store; the relays of a "
+	       "configuration name their sinks\n",
+	       "work", "--sink", "stdout", NULL);
+	finish();
+}
+OB_TEST_END
+
+/* ---- one fault is not the others' ------------------------------------------------ */
+
+static const char three_relays[] =
+	"stores: { main: { url: 'sqlite:x.db' }, lost: { url: 'sqlite:lost.db' } }\n"
+	"sinks:\n"
+	"  good: { type: file, path: out.ndjson }\n"
+	"  bad: { type: file, path: nowhere/out.ndjson }\n"
+	"  gone: { type: exec, command: ./no-such-program }\n"
+	"relays:\n"
+	"  - { name: one, store: main, sink: bad }\n"
+	"  - { name: two, store: main, sink: gone }\n"
+	"  - { name: three, store: lost, sink: good }\n"
+	"  - { name: four, store: main, sink: good }\n";
+
+OB_TEST(a_relay_that_cannot_start_does_not_keep_the_others)
+{
+	prepare(three_relays);
+	push(5, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 5, LONG_MS);
+	stop(&worker, 1);
+	char *err = read_file(worker.err);
+	ck_assert_ptr_nonnull(strstr(err,
+				     "msg=\"relay cannot start, the others go on\" relay=one "
+				     "store=main error="));
+	ck_assert_ptr_nonnull(strstr(err, "relay=two store=main error="));
+	ck_assert_ptr_nonnull(strstr(err, "relay=three store=lost error="));
+	free(err);
+	/* One tick says the same and delivers the same. */
+	push(2, "default");
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	ck_assert_int_eq(r.code, 1);
+	ck_assert_str_eq(r.out, "four: 2 published, 0 failed, 0 dead\n");
+	ck_assert_ptr_nonnull(strstr(r.err, "outbox: relay three: "));
+	ob_run_done(&r);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_relay_that_fails_while_it_runs_does_not_end_the_others)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks:\n"
+		"  good: { type: file, path: out.ndjson }\n"
+		"  bad: { type: file, path: d/out.ndjson }\n"
+		"relays: [ { name: one, sink: bad }, { name: two, sink: good } ]\n");
+	ck_assert_int_eq(mkdir(path_of("d"), 0700), 0);
+	start(&worker, "work", NULL);
+	wait_text(worker.err, "msg=\"relay started\" relay=two", LONG_MS);
+	(void)unlink(path_of("d/out.ndjson"));
+	ck_assert_int_eq(rmdir(path_of("d")), 0);
+	push(3, "default");
+	wait_text(worker.err,
+		  "msg=\"relay failed and has ended\" relay=one store=main error=", LONG_MS);
+	push(3, "default");
+	wait_lines("out.ndjson", 6, LONG_MS);
+	stop(&worker, 1);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(a_store_that_is_away_at_the_start_is_waited_for)
+{
+	prepare("stores:\n"
+		"  main: { url: 'sqlite:x.db' }\n"
+		"  busy: { url: 'mysql://nobody@127.0.0.1:1/shop' }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays:\n"
+		"  - { name: one, store: busy }\n"
+		"  - { name: two, store: main }\n");
+	struct ob_run built = outbox(NULL, "config", "check", NULL);
+	bool known = built.code == 0; /* else this build has no MySQL */
+	ob_run_done(&built);
+	if (!known) {
+		finish();
+		return;
+	}
+	push(3, "default");
+	start(&worker, "work", NULL);
+	wait_lines("out.ndjson", 3, LONG_MS);
+	wait_text(worker.err,
+		  "msg=\"store is away, waiting for it\" relay=one store=busy error=", LONG_MS);
+	stop(&worker, 0);
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	ck_assert_int_eq(r.code, 1);
+	ck_assert_ptr_nonnull(strstr(r.err, "outbox: relay one: "));
+	ck_assert_ptr_nonnull(strstr(r.out, "two: 0 published"));
+	ob_run_done(&r);
 	finish();
 }
 OB_TEST_END
@@ -346,7 +479,7 @@ OB_TEST(wrong_words_are_refused)
 	expect(2, "",
 	       "outbox: work: --json writes to standard output, and so does a sink of type stdout: "
 	       "use --silent, or another sink\n",
-	       "--store", "sqlite:x.db", "work", "--json", NULL);
+	       "--store", "sqlite:x.db", "work", "--sink", "stdout", "--json", NULL);
 	finish();
 }
 OB_TEST_END
@@ -530,6 +663,10 @@ OB_TEST(a_second_stop_does_not_wait_for_the_sink)
 	wait_text(worker.out, "\"in_flight\":1", LONG_MS);
 	ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
 	wait_text(worker.err, "stopping after what is in flight", LONG_MS);
+	/* At once it would be the same wish again. */
+	ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
+	(void)poll(NULL, 0, 1100);
+	ck_assert_int_eq(kill(worker.pid, 0), 0);
 	stop(&worker, 0);
 	(void)close(fd);
 	expect_in_output("\"pending\":1", "--store", "sqlite:x.db", "status", "--json", NULL);
@@ -643,6 +780,66 @@ OB_TEST(a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)
 }
 OB_TEST_END
 
+/* `work --json | head -1` */
+OB_TEST(lines_that_nobody_reads_any_more_end_it)
+{
+	char byte;
+
+	prepare(file_config);
+	ck_assert_int_eq(mkfifo(path_of("lines"), 0600), 0);
+	char command[512];
+	(void)snprintf(command, sizeof(command),
+		       "cd %s && exec %s work --json --interval-ms 100 >lines 2>err", dir,
+		       getenv("OUTBOX_BIN"));
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	int fd = open(path_of("lines"), O_RDONLY);
+	ck_assert_int_eq(read(fd, &byte, 1), 1);
+	(void)close(fd);
+	int status = 0;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	wait_text(path_of("err"), "the reader of the lines has gone away, stopping", LONG_MS);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(what_failed_for_good_is_dead_and_no_more_failed)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: exec, command: 'sh handler.sh' } }\n");
+	put_file("handler.sh",
+		 "while read -r line; do id=${line#*'\"id\":\"'}; echo \"reject ${id%%'\"'*} no\"; "
+		 "done\n");
+	push(2, "default");
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	ck_assert_int_eq(r.code, 1);
+	ck_assert_str_eq(r.out, "default: 0 published, 0 failed, 2 dead\n");
+	ob_run_done(&r);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(once_says_what_a_dead_worker_still_holds)
+{
+	prepare(file_config);
+	start(&worker, "work", NULL);
+	wait_text(worker.err, "partitions taken", LONG_MS);
+	kill_now(&worker);
+	push(1, "default");
+	struct ob_run r = outbox(NULL, "work", "--once", NULL);
+	/* It took over, or it says why it did not. */
+	ck_assert_msg(strstr(r.out, "default: 1 published") ||
+			      strstr(r.err, "partitions are leased by other workers"),
+		      "%s%s", r.out, r.err);
+	ob_run_done(&r);
+	finish();
+}
+OB_TEST_END
+
 OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 two_relays_deliver_their_own_targets,
 	 without_order_three_workers_deliver_each_message_once,
@@ -650,11 +847,17 @@ OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 a_relay_that_comes_later_begins_where_it_is_told,
 	 a_relay_delivers_what_its_patterns_let_through,
 	 a_delayed_message_holds_its_key_when_told_so, a_relay_keeps_the_table_small_when_told_so,
-	 a_database_alone_prints_its_messages, once_says_what_it_did,
+	 a_database_alone_prints_its_messages, a_database_without_a_sink_is_refused,
+	 the_configured_relays_run_on_the_database_of_a_url,
+	 a_relay_that_cannot_start_does_not_keep_the_others,
+	 a_relay_that_fails_while_it_runs_does_not_end_the_others,
+	 a_store_that_is_away_at_the_start_is_waited_for, once_says_what_it_did,
 	 a_wrong_setup_is_one_clear_line, wrong_words_are_refused, json_lines_tell_what_happened,
 	 a_window_is_one_line_of_the_log, silent_is_silent,
 	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
 	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
 	 an_invalid_configuration_changes_nothing, a_second_stop_does_not_wait_for_the_sink,
 	 the_service_manager_is_told, once_fails_when_the_sink_is_down,
-	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged)
+	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged,
+	 lines_that_nobody_reads_any_more_end_it, what_failed_for_good_is_dead_and_no_more_failed,
+	 once_says_what_a_dead_worker_still_holds)

@@ -72,7 +72,7 @@ def run_block(db, name):
 def example(name):
     def run(db):
         if name.endswith("node"):
-            need_node("pg" if db.kind == "postgres" else "mysql")
+            need_node("pg" if db.kind == "postgres" else "mysql2")
         begin(db)
         run_block(db, name)
         assert db.run("SELECT id, total FROM orders") == [(1042, 99)]

@@ -58,7 +58,7 @@ def a_wrong_password_is_told_and_not_shown(db):
             assert time.monotonic() < end
         wanted = {"wr0ng": f'connecting: password authentication failed for user "{user}"; '
                            "correct the user or the password",
-                  "": "connecting: the server asks for a password; give one in the url or in ~/.pgpass"}
+                  "": "connecting: the server asks for a password; give one in password or in ~/.pgpass"}
     else:
         wanted = {word: f"connecting: database 'DB': Access denied for user '{user}'@'localhost' (using password: {used}); "
                         "correct the user and the password of the store" for word, used in (("wr0ng", "YES"), ("", "NO"))}
@@ -66,6 +66,9 @@ def a_wrong_password_is_told_and_not_shown(db):
         db.configure(user=f"{user}:{word}" if word else user)
         for words in (("work", "--once"), ("setup",), ("list",), PUSH):
             expect(said(db, *words), sentence)
+    # the right one, beside the url: it comes as far as the tables
+    db.configure(user=user, store="password: right")
+    assert "password" not in said(db, "list")
 
 
 @case("postgres", "mysql")
@@ -105,6 +108,47 @@ def a_table_without_rights_is_named(db):
            "or grant this user the rights that `outbox setup --grants` prints")
 
 
+TABLES = ("outbox", "outbox_readers", "outbox_batches", "outbox_exceptions", "outbox_leases", "outbox_workers",
+          "outbox_throughput", "outbox_meta")
+
+
+@case("postgres", "mysql")
+def whoever_may_only_read_can_look(db):
+    setup(db)
+    db.outbox(*PUSH)
+    db.outbox("work", "--once")
+    user = add_user(db, "looker")
+    for table in TABLES:
+        grant(db, "SELECT", table, user)
+    db.configure(user=user)
+    for words in (("status",), ("list", "all"), ("show", "1"), ("why", "1"), ("readers", "list")):
+        db.outbox(*words)
+
+
+@case("postgres")
+def a_role_that_may_not_read_the_version_is_not_sent_to_a_backup(db):
+    setup(db)
+    user = add_user(db, "poor")
+    for table in TABLES[:-1]:
+        grant(db, "SELECT, INSERT, UPDATE, DELETE", table, user)
+    db.configure(user=user)
+    wanted = f"user '{user}' may not SELECT on table 'outbox_meta'; run GRANT SELECT ON outbox_meta TO {user}"
+    for words in (("setup",), ("work", "--once"), ("status",)):
+        expect(said(db, *words), wanted)
+
+
+@case("mysql")
+def a_user_who_does_not_see_the_version_is_told_of_the_grant(db):
+    setup(db)
+    user = add_user(db, "poor")
+    for table in TABLES[:-1]:
+        grant(db, "SELECT, INSERT, UPDATE, DELETE", table, user)
+    db.configure(user=user)
+    for words in (("setup",), ("status",)):
+        text = said(db, *words)
+        assert "grant this user" in text and "choose another" not in text and "backup" not in text, text
+
+
 @case("postgres", "mysql")
 def a_setup_without_rights_says_who_may(db):
     user = add_user(db, "poor")
@@ -134,7 +178,8 @@ def a_foreign_table_is_refused(db):
     db.configure()
     expect(said(db, "setup"),
            f"table 'outbox' has no column '{'txid' if db.kind == 'postgres' else 'seq'}': it is not ours, or the layout is not the one it was made with; "
-           "correct the layout or choose another table name")
+           + ("correct the layout, or grant this user SELECT on the whole table" if db.kind == "mysql" else
+              "correct the layout or choose another table name"))
 
 
 @case("sqlite", "postgres")

@@ -65,7 +65,7 @@ OB_TEST(a_wrong_password_is_told_and_never_shown)
 	ck_assert_ptr_null(strstr(err.msg, "wr0ng"));
 	(void)snprintf(with, sizeof(with), "postgresql://guarded@127.0.0.1:%d/%s", server.port,
 		       name);
-	expect_refused(with, OB_ERR_FATAL, "the server asks for a password; give one in the url");
+	expect_refused(with, OB_ERR_FATAL, "the server asks for a password; give one in password");
 	PQfinish(app);
 }
 OB_TEST_END

@@ -2,7 +2,13 @@
 /* A plain, blocking client of a RabbitMQ under test: makes queues and reads them. */
 #include "rabbitmq_server.h"
 
+#include "config.h"
+
+#if HAVE_RABBITMQ_FOLDER
+#include <rabbitmq-c/tcp_socket.h>
+#else
 #include <amqp_tcp_socket.h>
+#endif
 #include <check.h>
 #include <string.h>
 

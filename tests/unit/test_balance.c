@@ -219,6 +219,62 @@ OB_TEST(a_leaser_that_drains_gives_its_partitions_back_as_they_become_empty)
 }
 OB_TEST_END
 
+/* ---- an answer while a release runs ---------------------------------- */
+
+static const struct ob_store_ops *plain_ops;
+static struct ob_lease_view *answering;
+
+/* The worker says of another partition that it is drained, while the store has this call. */
+static int release_and_answer(struct ob_store *store, const char *reader,
+			      const struct ob_uuid *owner, const uint32_t *partitions, size_t count,
+			      struct ob_err *err)
+{
+	for (size_t i = 0; answering && i < answering->count; i++) {
+		if (answering->leases[i].drained)
+			continue;
+		answering->leases[i].draining = answering->leases[i].drained = true;
+		atomic_fetch_add(&answering->answers, 1);
+		answering = NULL;
+	}
+	return plain_ops->release(store, reader, owner, partitions, count, err);
+}
+
+OB_TEST(a_partition_that_is_drained_while_others_are_released_is_released_too)
+{
+	struct ob_leaser *leaser = &rig.nodes[0].leaser;
+	struct ob_partition *partitions;
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_err err = OB_ERR_INIT;
+	size_t count, leased = 0;
+	int64_t wake;
+
+	rig_init(&rig);
+	rig_start(&rig, &ob_sink_memory);
+	rig_run_ms(&rig, 500);
+
+	struct ob_store_ops ops = *leaser->conf.store->ops;
+
+	plain_ops = leaser->conf.store->ops;
+	ops.release = release_and_answer;
+	leaser->conf.store->ops = &ops;
+	answering = leaser->conf.view;
+	answering->leases[0].draining = answering->leases[0].drained = true;
+	atomic_fetch_add(&answering->answers, 1);
+	while (ob_leaser_step(leaser, &wake) && leaser->conf.view->count > 6)
+		;
+	ck_assert_int_ge(
+		ob_store_partitions(rig.side, "default", &arena, &partitions, &count, &err), 0);
+	for (size_t i = 0; i < count; i++)
+		leased += partitions[i].leased;
+	/* What is leased is served, and the other way round. */
+	ck_assert_uint_eq(leaser->conf.view->count, 6);
+	ck_assert_uint_eq(leased, 6);
+	leaser->conf.store->ops = plain_ops;
+	ob_arena_done(&arena);
+	rig_done(&rig);
+}
+OB_TEST_END
+
 /* After the database's clock was set back, say: the node finds out, and takes them anew. */
 OB_TEST(leases_that_an_operator_freed_are_taken_again)
 {
@@ -401,6 +457,7 @@ OB_SUITE("balance", shares_add_up_and_the_first_take_the_remainder,
 	 a_fatal_error_ends_the_leaser_and_nothing_is_sent,
 	 the_partitions_of_a_node_that_died_are_reaped_at_once,
 	 a_leaser_that_drains_gives_its_partitions_back_as_they_become_empty,
+	 a_partition_that_is_drained_while_others_are_released_is_released_too,
 	 leases_that_an_operator_freed_are_taken_again,
 	 a_reader_that_is_moved_goes_on_at_its_new_place,
 	 a_node_that_starts_after_a_resize_serves_the_new_partitions,

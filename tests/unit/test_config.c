@@ -3,6 +3,8 @@
 #include "config_text.h"
 #include "suite.h"
 
+#include <stdio.h>
+
 OB_TEST(a_relay_has_its_defaults)
 {
 	CONFIG c = config_good(BOTH "relays: [ {} ]\n");
@@ -262,8 +264,48 @@ OB_TEST(variables_and_files_are_put_in)
 }
 OB_TEST_END
 
+/* Of every kind of key: one that is forgotten would leave a relay as it was after a reload. */
+OB_TEST(a_change_anywhere_makes_another_relay)
+{
+	static const char *const changed[] = {
+		"workers: 2",
+		"ordering: none",
+		"reads: mail",
+		"start: end",
+		"on_dead: hold",
+		"hold_delayed: true",
+		"batch_bytes: 1MB",
+		"types: [ 'Order*' ]",
+		"aggregates: [ order ]",
+		"leasing: { lease_ttl: 16s }",
+		"leasing: { partition_count: 8 }",
+		"retry: { jitter: 0.3 }",
+		"route: { destination: x }",
+		"route: { headers: { a: b } }",
+		"route: { rules: [ { event_type: A, destination: b } ] }",
+		"failures: [ { code: '404', then: reject } ]",
+	};
+	CONFIG plain = config_good(BOTH "relays: [ { name: a } ]\n");
+	CONFIG same = config_good("relays:\n- name: 'a' # alike\n" BOTH);
+
+	ck_assert(ob_config_same_relay(&plain->relays[0], &same->relays[0]));
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
+		char text[512];
+
+		(void)snprintf(text, sizeof(text), BOTH "relays: [ { name: a, %s } ]\n",
+			       changed[i]);
+		CONFIG other = config_good(text);
+		ck_assert_msg(!ob_config_same_relay(&plain->relays[0], &other->relays[0]), "%s",
+			      changed[i]);
+	}
+	CONFIG layout = config_good(BOTH "relays: [ { name: a } ]\nlayout: { table: events }\n");
+	ck_assert(!ob_config_same_relay(&plain->relays[0], &layout->relays[0]));
+}
+OB_TEST_END
+
 OB_SUITE("config", a_relay_has_its_defaults, a_store_keeps_a_week_by_default,
 	 each_store_has_a_retention_of_its_own, several_relays_may_read_one_target,
 	 a_reader_begins_where_it_is_told, the_rest_has_its_defaults, every_key_of_a_relay_is_read,
 	 backends_get_their_options_as_text, one_store_and_one_sink_make_a_relay,
-	 relays_before_stores_are_fine, log_and_layout_are_read, variables_and_files_are_put_in)
+	 relays_before_stores_are_fine, log_and_layout_are_read, variables_and_files_are_put_in,
+	 a_change_anywhere_makes_another_relay)

@@ -35,7 +35,7 @@ OB_TEST(the_sample_loads_from_a_file)
 	struct ob_err err = OB_ERR_INIT;
 
 	ck_assert_int_ge(fd, 0);
-	ob_config_sample(&text);
+	ob_config_sample(NULL, NULL, &text);
 	ck_assert(!text.failed);
 	ck_assert_int_eq(write(fd, text.data, text.len), (int)text.len);
 	ck_assert_msg(ob_config_load(path, &faults, &c, &err) == 0, "%s", ob_buf_str(&faults));
@@ -55,7 +55,7 @@ OB_TEST(every_commented_default_of_the_sample_loads)
 	struct ob_buf text = OB_BUF_INIT(1 << 20);
 	size_t uncommented = 0;
 
-	ob_config_sample(&text);
+	ob_config_sample(NULL, NULL, &text);
 	for (char *p = text.data; (p = strchr(p, '#')); p++) {
 		bool line_start = p[-(p > text.data)] == ' ' || p == text.data;
 
@@ -115,13 +115,14 @@ OB_TEST(the_reference_names_every_key)
 	struct ob_buf text = OB_BUF_INIT(1 << 20);
 	static const char *const rows[] = {
 		"| `url` | a text | *required* |",
-		"| `batch_bytes` ↻ | a size (such as 64KB) from 1KB to 1GB | `8MB` |",
+		"| `format` ⏻ | one of auto, logfmt, json | `auto` |",
+		"| `batch_bytes` | a size (such as 64KB) from 1KB to 1GB | `8MB` |",
 		"| `ordering` | one of key, partition, none | `key` |",
 		"| A \\| in a help. |",
 		"| `headers` | yes |",
 		"### The sink `file`",
 		"### `retention` of a store",
-		"| `published` ↻ | a duration (such as 15s) from 0ms to 3650d, or never | `168h` |",
+		"| `published` | a duration (such as 15s) from 0ms to 3650d, or never | `168h` |",
 		"### `types` of a relay",
 	};
 

@@ -28,6 +28,7 @@ static struct ob_dash_relay *busy(void)
 			  .partitions = 3 },
 		.sample = { .valid = true,
 			    .backlog = 4200,
+			    .dead = 1,
 			    .held_keys = 2,
 			    .oldest_us = 192 * SECOND,
 			    .partition_count = 8,
@@ -148,7 +149,7 @@ OB_TEST(a_frame_of_80_columns_shows_everything)
 		" last errors\n"
 		"   00:00:01  retry   connection reset\n"
 		"────────────────────────────────────────────────────────────────────────────────\n"
-		" q ends after what is in flight; again: at once");
+		" q ends after what is in flight; again: at once   ? keys");
 }
 OB_TEST_END
 
@@ -174,7 +175,7 @@ OB_TEST(a_frame_of_40_columns_wraps_its_fields)
 			 " last errors\n"
 			 "   00:00:01  retry   connection reset\n"
 			 "────────────────────────────────────────\n"
-			 " q ends, again: at once");
+			 " q ends, again: at once   ? keys");
 }
 OB_TEST_END
 
@@ -197,7 +198,7 @@ OB_TEST(a_frame_of_160_columns_has_room)
 		"               ♡ 000000bb  db2    pid 7   beat 1s   holds 3   sent 5\n"
 		"──────────────────────────────────────────────────────────────────────────────────"
 		"──────────────────────────────────────────────────────────────────────────────\n"
-		" q ends after what is in flight; again: at once");
+		" q ends after what is in flight; again: at once   ? keys");
 }
 OB_TEST_END
 
@@ -287,7 +288,74 @@ OB_TEST(a_small_screen_has_one_line_a_relay)
 			 " * default             1,300/s  backlog 4,200  oldest 3m12s  dead 1\n"
 			 " * default             1,300/s  backlog 4,200  oldest 3m12s  dead 1\n"
 			 "----------------------------------------------------------------------\n"
-			 " q ends after what is in flight; again: at once");
+			 " q ends after what is in flight; again: at once   ? keys");
+}
+OB_TEST_END
+
+OB_TEST(dead_messages_are_those_of_the_store)
+{
+	busy()->data.dead = 0;
+	relay.sample.dead = 7;
+	ck_assert_ptr_nonnull(strstr(draw(80, 30), "failed 12   dead 7\n"));
+	relay.sample.valid = false;
+	ck_assert_ptr_nonnull(strstr(draw(80, 30), "failed 12   dead 0\n"));
+}
+OB_TEST_END
+
+OB_TEST(a_store_that_is_down_is_said)
+{
+	busy()->data.store_down = true;
+	ck_assert_ptr_nonnull(strstr(draw(80, 30), "the store does not answer, nothing is sent"));
+	ck_assert_ptr_null(strstr(draw(80, 30), "closed"));
+}
+OB_TEST_END
+
+OB_TEST(an_error_that_came_again_is_one_line)
+{
+	add_error(busy(), 1, OB_ERR_DOWN, "connection refused");
+	relay.data.errors[0].times = 12;
+	ck_assert_ptr_nonnull(
+		strstr(draw(80, 30), "00:00:01  down    12 times  connection refused"));
+}
+OB_TEST_END
+
+OB_TEST(more_relays_than_lines_can_be_scrolled)
+{
+	static struct ob_dash_relay many[9];
+	static char names[9][8];
+	struct ob_buf out = OB_BUF_INIT(1 << 16);
+	struct ob_dash dash = { .relays = many, .relay_count = 9, .state = "", .first = 100 };
+	struct ob_dash_style style = { 80, 8, false, true };
+
+	busy();
+	for (size_t i = 0; i < 9; i++) {
+		many[i] = relay;
+		(void)snprintf(names[i], sizeof(names[i]), "r%zu", i);
+		many[i].name = names[i];
+	}
+	const char *frame = draw_all(many, 9, style);
+	check_fits(frame, 80, 8, false);
+	ck_assert_ptr_nonnull(strstr(frame, "1 to 3 of 9 relays: down and up show the others"));
+	ck_assert_ptr_nonnull(strstr(frame, "* r2"));
+	ck_assert_ptr_null(strstr(frame, "* r3"));
+	/* Not past the end. */
+	ob_dash_draw(&dash, &style, &out);
+	ck_assert_ptr_nonnull(strstr(ob_buf_str(&out), "7 to 9 of 9 relays"));
+	ck_assert_ptr_nonnull(strstr(ob_buf_str(&out), "* r8"));
+	ob_buf_done(&out);
+}
+OB_TEST_END
+
+OB_TEST(help_names_every_key)
+{
+	struct ob_buf out = OB_BUF_INIT(1 << 16);
+	struct ob_dash dash = { .relays = busy(), .relay_count = 1, .state = "", .help = true };
+
+	ob_dash_draw(&dash, &(struct ob_dash_style){ 80, 24, false, true }, &out);
+	ck_assert_ptr_nonnull(strstr(ob_buf_str(&out), "   s           sort by"));
+	ck_assert_ptr_nonnull(strstr(ob_buf_str(&out), "   p           stop the picture"));
+	ck_assert_ptr_null(strstr(ob_buf_str(&out), "default"));
+	ob_buf_done(&out);
 }
 OB_TEST_END
 
@@ -382,7 +450,9 @@ OB_SUITE("dashboard", a_frame_of_80_columns_shows_everything,
 	 a_frame_of_40_columns_wraps_its_fields, a_frame_of_160_columns_has_room,
 	 every_size_fits_its_screen, hostile_text_cannot_move_the_cursor,
 	 the_newest_five_errors_of_all_relays_are_shown_in_order,
-	 a_small_screen_has_one_line_a_relay, a_sink_that_is_down_is_said,
+	 a_small_screen_has_one_line_a_relay, dead_messages_are_those_of_the_store,
+	 a_store_that_is_down_is_said, an_error_that_came_again_is_one_line,
+	 more_relays_than_lines_can_be_scrolled, help_names_every_key, a_sink_that_is_down_is_said,
 	 what_the_store_did_not_say_is_a_question_mark,
 	 a_backlog_that_was_not_counted_to_its_end_says_so, text_is_cut_by_columns_not_bytes,
 	 a_rate_is_counted_by_whole_seconds, numbers_are_written_for_people)

@@ -85,10 +85,12 @@ OB_TEST(errors_of_several_workers_are_merged_by_time)
 			       part = { .published = 2, .error_count = 3 };
 
 	for (int64_t i = 0; i < 3; i++)
-		part.errors[i].at_us = 10 * i;
+		part.errors[i] =
+			(struct ob_last_error){ .at_us = 10 * i, .text = { (char)('a' + i) } };
 	ob_metrics_add(&sum, &part);
 	for (int64_t i = 0; i < 3; i++)
-		part.errors[i].at_us = 10 * i + 5;
+		part.errors[i] =
+			(struct ob_last_error){ .at_us = 10 * i + 5, .text = { (char)('d' + i) } };
 	ob_metrics_add(&sum, &part);
 	ck_assert_uint_eq(sum.published, 5);
 	ck_assert_uint_eq(sum.error_count, 5);
@@ -97,9 +99,37 @@ OB_TEST(errors_of_several_workers_are_merged_by_time)
 }
 OB_TEST_END
 
+/* An outage must not push everything else out of sight. */
+OB_TEST(an_error_that_comes_again_is_counted_not_listed)
+{
+	struct ob_metrics metrics;
+	struct ob_metrics_data data, sum = { 0 };
+	struct ob_err err = OB_ERR_INIT;
+
+	ob_metrics_init(&metrics, &(struct ob_uuid){ { 0 } });
+	(void)ob_err_set(&err, OUTBOX_ESTORE, OB_ERR_DOWN, "away");
+	ck_assert(ob_metrics_error(&metrics, 1, &err, NULL));
+	(void)ob_err_set(&err, OUTBOX_ESINK, OB_ERR_RETRY, "refused");
+	ck_assert(ob_metrics_error(&metrics, 2, &err, NULL));
+	(void)ob_err_set(&err, OUTBOX_ESTORE, OB_ERR_DOWN, "away");
+	ck_assert(!ob_metrics_error(&metrics, 3, &err, NULL));
+	ob_metrics_read(&metrics, &data);
+	ck_assert_uint_eq(data.error_count, 2);
+	ck_assert_str_eq(data.errors[1].text, "away");
+	ck_assert_uint_eq(data.errors[1].times, 2);
+	ck_assert_int_eq(data.errors[1].at_us, 3);
+	ob_metrics_add(&sum, &data);
+	ob_metrics_add(&sum, &data);
+	ck_assert_uint_eq(sum.error_count, 2);
+	ck_assert_uint_eq(sum.errors[1].times, 4);
+	ob_metrics_done(&metrics);
+}
+OB_TEST_END
+
 OB_SUITE("policy", each_kind_has_its_action,
 	 the_first_retry_comes_after_the_base_delay_and_then_it_doubles,
 	 jitter_is_applied_both_ways, the_attempt_that_reaches_the_maximum_is_the_last,
 	 an_outage_never_ends_a_message,
 	 the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut,
-	 errors_of_several_workers_are_merged_by_time)
+	 errors_of_several_workers_are_merged_by_time,
+	 an_error_that_comes_again_is_counted_not_listed)

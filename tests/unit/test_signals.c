@@ -36,6 +36,7 @@ OB_TEST(the_first_stop_drains_and_the_second_leaves_at_once)
 	ob_signals_read(&signals);
 	ck_assert_int_eq(signals.stop, OB_STOP_DRAIN);
 	ck_assert(!readable());
+	signals.stop_us -= 1000000; /* a second later */
 	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
 	ob_signals_read(&signals);
 	ck_assert_int_eq(signals.stop, OB_STOP_NOW);
@@ -50,9 +51,26 @@ OB_TEST(an_interrupt_and_a_termination_count_together)
 {
 	start();
 	ck_assert_int_eq(kill(getpid(), SIGINT), 0);
+	ob_signals_read(&signals);
+	signals.stop_us -= 1000000;
 	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
 	ob_signals_read(&signals);
 	ck_assert_int_eq(signals.stop, OB_STOP_NOW);
+	ob_signals_done(&signals);
+}
+OB_TEST_END
+
+/* timeout(1) sends one to the process and one to its group. */
+OB_TEST(two_stops_within_a_second_are_one)
+{
+	start();
+	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+	ob_signals_read(&signals);
+	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+	ob_signals_read(&signals);
+	ck_assert_int_eq(kill(getpid(), SIGINT), 0);
+	ob_signals_read(&signals);
+	ck_assert_int_eq(signals.stop, OB_STOP_DRAIN);
 	ob_signals_done(&signals);
 }
 OB_TEST_END
@@ -111,6 +129,6 @@ OB_TEST(threads_started_later_do_not_take_the_signals)
 OB_TEST_END
 
 OB_SUITE("signals", the_first_stop_drains_and_the_second_leaves_at_once,
-	 an_interrupt_and_a_termination_count_together,
+	 an_interrupt_and_a_termination_count_together, two_stops_within_a_second_are_one,
 	 a_hangup_asks_for_a_reload_and_stops_nothing, a_broken_pipe_is_an_error_not_the_end,
 	 threads_started_later_do_not_take_the_signals)

@@ -246,6 +246,69 @@ OB_TEST(once_says_that_the_store_is_down)
 }
 OB_TEST_END
 
+/* The leases have a connection of their own, which fails by itself. */
+static void once_without_leases(enum stall_op op)
+{
+	struct once once;
+	struct ob_relay *relay = make(1);
+
+	push(10);
+	stall_fail(op, OB_ERR_DOWN);
+	begin_once(&once, relay);
+	ck_assert_int_eq(end_once(&once), OUTBOX_ESTORE);
+	ck_assert_int_eq(once.err.kind, OB_ERR_DOWN);
+	unmake();
+}
+
+OB_TEST(once_ends_when_the_store_takes_no_heartbeat)
+{
+	once_without_leases(STALL_beat);
+}
+OB_TEST_END
+
+OB_TEST(once_ends_when_the_store_gives_no_lease)
+{
+	once_without_leases(STALL_take);
+}
+OB_TEST_END
+
+/* What is known cannot be recorded, and the time for that is limited. */
+OB_TEST(once_ends_when_nothing_can_be_settled_any_more)
+{
+	struct once once;
+	struct ob_relay *relay = make(1);
+	int64_t began = now_ms();
+
+	config.shutdown_timeout_ms = 300;
+	push(10);
+	stall_fail(STALL_settle, OB_ERR_DOWN);
+	begin_once(&once, relay);
+	ck_assert_int_eq(end_once(&once), OUTBOX_ESTORE);
+	ck_assert_int_lt(now_ms() - began, 30000);
+	unmake();
+}
+OB_TEST_END
+
+OB_TEST(a_second_stop_ends_once_without_waiting_for_the_sink)
+{
+	struct once once;
+	struct ob_relay *relay = make(1);
+	int64_t began;
+
+	config.shutdown_timeout_ms = 3600000;
+	set_ack_delay_us(3600000000);
+	push(10);
+	begin_once(&once, relay);
+	AWAIT(metrics(once.relay).in_flight > 0);
+	began = now_ms();
+	ob_relay_stop(once.relay, OB_STOP_DRAIN);
+	ob_relay_stop(once.relay, OB_STOP_NOW);
+	ck_assert_int_eq(end_once(&once), 0);
+	ck_assert_int_lt(now_ms() - began, 30000);
+	unmake();
+}
+OB_TEST_END
+
 OB_TEST(once_leaves_alone_what_another_worker_holds)
 {
 	struct ob_relay *other = make(1);
@@ -310,5 +373,7 @@ OB_SUITE("threads more", what_is_published_is_removed_batch_by_batch,
 	 once_waits_for_a_read_that_stalls, once_waits_for_a_settle_that_stalls,
 	 once_waits_for_leases_that_stall, a_stop_ends_once_without_an_error,
 	 a_stop_of_once_waits_for_the_sink_no_longer_than_the_shutdown_timeout,
-	 once_says_that_the_store_is_down, once_leaves_alone_what_another_worker_holds,
-	 relays_that_come_and_go_deliver_everything)
+	 once_says_that_the_store_is_down, once_ends_when_the_store_takes_no_heartbeat,
+	 once_ends_when_the_store_gives_no_lease, once_ends_when_nothing_can_be_settled_any_more,
+	 a_second_stop_ends_once_without_waiting_for_the_sink,
+	 once_leaves_alone_what_another_worker_holds, relays_that_come_and_go_deliver_everything)

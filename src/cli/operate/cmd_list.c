@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Rows held at once: payloads may be large. */
-enum { PAGE = 100, LIMIT_MAX = 1000000 };
+enum { PAGE = 100, LIMIT_MAX = 1000000, LIMIT = 50 };
 
 struct list_args {
 	int64_t limit, after;
@@ -103,14 +103,31 @@ static int list_page(struct listing *l, bool *ret_end)
 	return r;
 }
 
+/* A log whose messages are all out is not empty. */
+static int print_nothing(struct listing *l)
+{
+	bool waiting = l->cli->operand_count == 0, any = false;
+	struct ob_err err = OB_ERR_INIT;
+	int64_t now_us;
+
+	l->filter.views = 0;
+	l->filter.limit = 1;
+	if (waiting) {
+		if (ob_store_list(l->store, &l->filter, &l->batch, &now_us, &err) < 0)
+			return ob_cli_fail("%s", err.msg);
+		any = l->batch.count > 0;
+	}
+	printf("%s\n", any ? "no message is waiting: 'outbox list all' shows those that are out"
+			   : "no messages");
+	return OB_EXIT_OK;
+}
+
 static int print_table(struct listing *l)
 {
 	if (l->table.cells.failed)
 		return ob_cli_fail("too many messages for one table; take fewer, or --json");
-	if (l->table.cell_count == 0) {
-		printf("no messages\n");
-		return OB_EXIT_OK;
-	}
+	if (l->table.cell_count == 0)
+		return print_nothing(l);
 	ob_grid_print(&l->table, ob_terminal_width(), stdout);
 	if (l->more)
 		printf("more: --after %" PRId64 "\n", l->filter.after_seq);
@@ -132,7 +149,9 @@ static int list_run(struct ob_cli *cli, const void *opts)
 	const struct list_args *args = opts;
 	struct listing l = {
 		.cli = cli,
-		.left = args->limit,
+		.left = args->limit ? args->limit
+			: cli->json ? INT64_MAX
+				    : LIMIT,
 		.json = OB_JOUT_INIT,
 		.filter = { .views = wanted_views(cli),
 			    .key = args->key,
@@ -179,10 +198,9 @@ static const struct ob_cmd_opt options[] = {
 		.arg = "N",
 		.type = OB_CMD_INT,
 		.offset = offsetof(struct list_args, limit),
-		.dflt = "50",
 		.min = 1,
 		.max = LIMIT_MAX,
-		.help = "At most so many messages.",
+		.help = "At most so many messages; left out: 50, and with --json all.",
 	},
 	{
 		.name = "after",
@@ -240,7 +258,7 @@ static const char *const examples[] = {
 const struct ob_cmd ob_cmd_list = {
 	.name = "list",
 	.group = OB_GROUP_MESSAGES,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "messages, by state and filter",
 	.description =
 		"Lists messages in the order they were stored, as a reader sees them: every relay "

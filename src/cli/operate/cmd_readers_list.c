@@ -81,7 +81,7 @@ static int readers_list_run(struct ob_cli *cli, const void *opts)
 const struct ob_cmd ob_cmd_readers_list = {
 	.name = "readers list",
 	.group = OB_GROUP_OPERATE,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "who reads the log, and how far they are",
 	.description =
 		"Lists the readers. Every relay has one of its name, made when it first starts, "

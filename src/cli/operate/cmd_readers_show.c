@@ -120,7 +120,7 @@ static const struct ob_cmd_operand operands[] = {
 const struct ob_cmd ob_cmd_readers_show = {
 	.name = "readers show",
 	.group = OB_GROUP_OPERATE,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "one reader, whole",
 	.description =
 		"Prints everything about a reader: what it reads, where it is, what waits for it, "

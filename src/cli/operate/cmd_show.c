@@ -113,10 +113,11 @@ static const char *const examples[] = {
 const struct ob_cmd ob_cmd_show = {
 	.name = "show",
 	.group = OB_GROUP_MESSAGES,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "one message, whole",
 	.description =
-		"Prints every field of a message, then for each reader of its target the state "
+		"Takes an id, the beginning of one, or a number (SEQ) as list prints them. Prints "
+		"every field of a message, then for each reader of its target the state "
 		"there, attempts and errors, and the payload laid out for reading. A message for "
 		"several targets is printed once for each. With --json it is one object a line, "
 		"with the readers in a list, and the payload is as it was stored. When there is no "

@@ -240,7 +240,7 @@ static const struct ob_cmd_opt options[] = {
 const struct ob_cmd ob_cmd_status = {
 	.name = "status",
 	.group = OB_GROUP_MESSAGES,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "where each reader is, and who works on it",
 	.description =
 		"Prints, for each reader, how many messages are in which state and how many keys "

@@ -159,10 +159,11 @@ static const char *const examples[] = {
 const struct ob_cmd ob_cmd_why = {
 	.name = "why",
 	.group = OB_GROUP_MESSAGES,
-	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
 	.summary = "why a message is not out yet",
 	.description =
-		"Says, for each reader of its target, what a message is waiting for: the time it "
+		"Takes an id, the beginning of one, or a number (SEQ) as list prints them. Says, "
+		"for each reader of its target, what a message is waiting for: the time it "
 		"is "
 		"due, its next attempt, the message that holds its key, a worker, or you; how far "
 		"the reader is from it; and what can be done. When there is no such message, for "

@@ -16,9 +16,9 @@ struct ob_lookup {
 };
 
 /*
- * Find the rows of `text`, a UUID; with `wanted` only those that this reader reads. Prints what is
- * wrong; an exit code. `gone` is added to the line that says that there is none. The caller ends
- * *lookup in every case.
+ * Find the rows of `text`: a UUID, the beginning of one, or a number of the log; with `wanted` only
+ * those that this reader reads. Prints what is wrong; an exit code. `gone` is added to the line
+ * that says that there is none. The caller ends *lookup in every case.
  */
 int ob_lookup_find(struct ob_lookup *lookup, const struct ob_cli *cli, struct ob_session *session,
 		   const char *text, const char *wanted, const char *gone);

@@ -201,7 +201,10 @@ void ob_snapshot_json(struct ob_jout *j, const struct ob_snapshot *s,
 	ob_jout_int(j, "lag", ob_snapshot_lag(row));
 	ob_jout_when(j, "moved_at", row->reader.moved_at_us);
 	ob_jout_when(j, "oldest_due", oldest);
-	ob_jout_int(j, "oldest_due_ms", oldest ? (s->now_us - oldest) / 1000 : 0);
+	if (oldest)
+		ob_jout_int(j, "oldest_due_ms", (s->now_us - oldest) / 1000);
+	else
+		ob_jout_raw(j, "oldest_due_ms", OB_STR("null"));
 	ob_jout_int(j, "partitions", (int64_t)row->partitions);
 	ob_jout_int(j, "leased", (int64_t)row->leased);
 	ob_jout_int(j, "workers", (int64_t)row->reader.workers);

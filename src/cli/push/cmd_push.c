@@ -67,23 +67,38 @@ static int open_session(struct ob_session *session, const struct ob_cli *cli)
 	return r;
 }
 
+/* It is stored all the same: whoever reads it may come later. */
+static void warn_unread(const struct ob_session *session, const struct ob_targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		if (!ob_target_is_read(targets->names[i], session->config, session->store))
+			ob_cli_warn("no relay reads target '%s': its messages wait",
+				    targets->names[i]);
+	}
+}
+
 static int push_stdin(const struct ob_cli *cli)
 {
 	struct ob_buf ids = OB_BUF_INIT(IDS_MAX);
+	struct ob_targets targets;
 	struct ob_session session;
 	uint64_t count;
 
 	if (isatty(STDIN_FILENO))
 		(void)fputs("outbox: reading one JSON object a line; Ctrl-D ends\n", stderr);
+	ob_targets_init(&targets);
 	int r = open_session(&session, cli);
 	if (!r)
 		r = ob_push_lines(session.store, STDIN_FILENO, "stdin", cli->json ? &ids : NULL,
-				  &count);
+				  &targets, &count);
+	if (!r)
+		warn_unread(&session, &targets);
 	/* Not before: an id that is printed is an id that is stored. */
 	if (!r && cli->json)
 		r = print_ids(cli, &ids);
 	else if (!r)
 		printf("%" PRIu64 " message%s pushed\n", count, count == 1 ? "" : "s");
+	ob_targets_done(&targets);
 	ob_buf_done(&ids);
 	ob_session_done(&session);
 	return r;
@@ -136,6 +151,7 @@ static int store_one(const struct ob_cli *cli, const struct outbox_message *mess
 {
 	struct ob_err err = OB_ERR_INIT;
 	struct ob_session session;
+	struct ob_targets targets;
 	struct outbox_id id;
 	size_t index = 0;
 
@@ -149,6 +165,11 @@ static int store_one(const struct ob_cli *cli, const struct outbox_message *mess
 		if (s < 0) /* closing the store rolls back */
 			r = ob_cli_fail("%s", err.msg);
 	}
+	ob_targets_init(&targets);
+	ob_targets_note(&targets, ob_str(message->target));
+	if (!r)
+		warn_unread(&session, &targets);
+	ob_targets_done(&targets);
 	ob_session_done(&session);
 	return r ? r : print_id(cli, id.text);
 }
@@ -191,6 +212,14 @@ static int push_one(const struct ob_cli *cli, const struct push_args *args)
 
 static int push_run(struct ob_cli *cli, const void *args)
 {
+	bool dash = cli->operand_count == 1;
+
+	if (dash && strcmp(cli->operands[0], "-") != 0)
+		return ob_cli_usage(cli, "one word too many: '%s'", cli->operands[0]);
+	if (dash && cli->given)
+		return ob_cli_usage(cli,
+				    "- reads messages from standard input: leave the options "
+				    "out, or the -");
 	return cli->given ? push_one(cli, args) : push_stdin(cli);
 }
 
@@ -248,6 +277,11 @@ static const struct ob_cmd_opt options[] = {
 	OB_CMD_OPT_END,
 };
 
+static const struct ob_cmd_operand operands[] = {
+	{ .name = "-", .optional = true },
+	OB_CMD_OPERAND_END,
+};
+
 static const char *const examples[] = {
 	"outbox push --type order --aggregate 1042 --event OrderPlaced --payload '{}'",
 	"outbox push < messages.ndjson",
@@ -260,7 +294,8 @@ const struct ob_cmd ob_cmd_push = {
 	.flags = OB_CMD_USES_STORE | OB_CMD_JSON,
 	.summary = "store one message, or many from standard input",
 	.description =
-		"With options it stores one message and prints its id. Without any it reads "
+		"With options it stores one message and prints its id. Without any, or with -, it "
+		"reads "
 		"standard input, one JSON object a line, and stores all of them in one "
 		"transaction: when any line is wrong, the error names the line and nothing is "
 		"stored. Blank lines are skipped; a line may have at most 48 MB. With --json the "
@@ -268,6 +303,7 @@ const struct ob_cmd ob_cmd_push = {
 	.topic_title = "Keys of a line",
 	.topic = ob_ndjson_key,
 	.examples = examples,
+	.operands = operands,
 	.options = options,
 	.args_size = sizeof(struct push_args),
 	.run = push_run,

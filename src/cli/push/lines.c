@@ -21,6 +21,7 @@ struct pusher {
 	struct ob_arena arena; /* what the messages point to */
 	size_t count;
 	uint64_t total;
+	struct ob_targets *targets;
 	struct ob_buf *ids;
 	struct outbox_message messages[CHUNK_MESSAGES];
 	uint64_t line_of[CHUNK_MESSAGES];
@@ -91,6 +92,7 @@ static int push_line(struct pusher *p, struct ob_str line)
 		return OB_EXIT_OK;
 	if (ob_ndjson_read(line, &p->arena, &p->messages[p->count], &err) < 0)
 		return fail_at(p, p->lines.number, &err);
+	ob_targets_note(p->targets, ob_str(p->messages[p->count].target));
 	p->line_of[p->count++] = p->lines.number;
 	if (p->count < CHUNK_MESSAGES && p->arena.used < CHUNK_BYTES)
 		return OB_EXIT_OK;
@@ -114,7 +116,7 @@ static int push_all(struct pusher *p)
 }
 
 int ob_push_lines(struct ob_store *store, int fd, const char *name, struct ob_buf *ids,
-		  uint64_t *ret_count)
+		  struct ob_targets *targets, uint64_t *ret_count)
 {
 	OB_AUTOFREE struct pusher *p = calloc(1, sizeof(*p));
 	struct ob_err err = OB_ERR_INIT;
@@ -123,6 +125,7 @@ int ob_push_lines(struct ob_store *store, int fd, const char *name, struct ob_bu
 		return ob_cli_fail("out of memory");
 	p->store = store;
 	p->ids = ids;
+	p->targets = targets;
 	p->arena = OB_ARENA_INIT(ARENA_MAX);
 	ob_lines_init(&p->lines, fd, name, OB_NDJSON_LINE_MAX);
 	int r = OB_EXIT_OK;

@@ -3,6 +3,7 @@
 #ifndef OB_CLI_PUSH_LINES_H
 #define OB_CLI_PUSH_LINES_H
 
+#include "cli/targets.h"
 #include "store/store.h"
 
 /*
@@ -12,6 +13,6 @@
  * exit code; *ret_count is written only when it is OB_EXIT_OK.
  */
 int ob_push_lines(struct ob_store *store, int fd, const char *name, struct ob_buf *ids,
-		  uint64_t *ret_count);
+		  struct ob_targets *targets, uint64_t *ret_count);
 
 #endif

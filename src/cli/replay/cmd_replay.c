@@ -89,7 +89,9 @@ static const struct ob_cmd_opt options[] = {
 	TEXT_OPTION(relay, "NAME",
 		    "The relay whose target, order, routes and sink are used; may be left out when "
 		    "there is one."),
-	TEXT_OPTION(sink, "NAME", "Another sink of the configuration."),
+	TEXT_OPTION(sink, "NAME",
+		    "Another sink of the configuration; where --store is a URL: the sink, as for "
+		    "work."),
 	TEXT_OPTION(since, "TIME", "Only what was stored at or after this time."),
 	TEXT_OPTION(until, "TIME", "Only what was stored at or before this time."),
 	{

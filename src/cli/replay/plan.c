@@ -111,11 +111,19 @@ static int read_args(struct ob_replay *replay)
 
 /* ---- the relay ------------------------------------------------------------ */
 
+/* A database without a configuration: --sink is no name then, but the sink itself. */
+static bool is_bare_url(const struct ob_cli *cli)
+{
+	return cli->store && strchr(cli->store, ':') && !cli->config_given;
+}
+
 static int load(struct ob_replay *replay)
 {
 	struct ob_work_args work = { .workers = replay->args->workers };
 	struct ob_buf faults = OB_BUF_INIT(FAULTS_BYTES);
 
+	if (is_bare_url(replay->cli))
+		work.sink = replay->args->sink;
 	if (replay->args->relay)
 		work.relays.words[work.relays.count++] = replay->args->relay;
 	int r = ob_work_plan_load(replay->cli, &work, &faults, &replay->plan);
@@ -144,7 +152,7 @@ static int choose_relay(struct ob_replay *replay)
 static int choose_sink(struct ob_replay *replay)
 {
 	const struct ob_config *config = replay->plan->config;
-	const char *wanted = replay->args->sink;
+	const char *wanted = is_bare_url(replay->cli) ? NULL : replay->args->sink;
 	struct ob_buf names = OB_BUF_INIT(1000);
 
 	for (size_t i = 0; wanted && i < config->sink_count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox work: the relays of a configuration in this process, and what is shown of them. */
 #include "cli/commands.h"
+#include "cli/targets.h"
 #include "cli/work/work.h"
 
 enum { FAULTS_BYTES = 1 << 20 };
@@ -50,6 +51,31 @@ static int open_log(struct ob_work *w, const struct ob_work_plan *plan)
 	return OB_EXIT_OK;
 }
 
+/* Each database once; one that is away says nothing of its messages. */
+static void warn_unread(const struct ob_work *w, const struct ob_work_plan *plan)
+{
+	for (size_t i = 0; i < plan->config->store_count; i++) {
+		const struct ob_config_store *entry = &plan->config->stores[i];
+		struct ob_err ignored = OB_ERR_INIT;
+		struct ob_targets targets;
+		struct ob_store *store;
+
+		if (ob_store_connect(&entry->conf, &store, &ignored) < 0)
+			continue;
+		ob_targets_init(&targets);
+		ob_targets_note_newest(&targets, store);
+		for (size_t t = 0; t < targets.count; t++) {
+			if (!ob_target_is_read(targets.names[t], plan->config, store))
+				ob_log(&w->log, OB_LOG_WARN,
+				       "no relay reads this target, its messages wait",
+				       OB_KV("target", targets.names[t]),
+				       OB_KV("store", entry->name));
+		}
+		ob_targets_done(&targets);
+		ob_store_free(store);
+	}
+}
+
 static int work_with(struct ob_work *w, struct ob_work_plan *plan)
 {
 	if (w->cli->json && !w->args->silent && ob_work_plan_uses_stdout(plan))
@@ -59,9 +85,12 @@ static int work_with(struct ob_work *w, struct ob_work_plan *plan)
 	w->mode = choose_mode(w, plan);
 	int r = open_log(w, plan);
 	if (!r)
-		r = ob_work_set_open(&w->set, plan, &w->log);
+		r = ob_work_set_open(&w->set, plan, w->args->once, &w->log);
+	if (!r && !w->args->silent)
+		warn_unread(w, plan);
 	if (!r)
-		r = w->args->once ? ob_work_once(&w->set, w->cli, &w->signals) : ob_work_loop(w);
+		r = w->args->once ? ob_work_once(&w->set, w->cli, w->args->silent, &w->signals)
+				  : ob_work_loop(w);
 	ob_work_set_done(&w->set);
 	return r;
 }
@@ -110,6 +139,12 @@ static const struct ob_cmd_opt options[] = {
 		.help = "Only this relay of the configuration; may be given several times.",
 	},
 	{
+		OPTION("sink", "SINK", OB_CMD_TEXT, sink),
+		.help = "Where to, when --store names a database by its URL: a type such as "
+			"stdout, "
+			"file:PATH, or a URL.",
+	},
+	{
 		OPTION("silent", NULL, OB_CMD_FLAG, silent),
 		.help = "Show and log nothing but errors.",
 	},
@@ -134,7 +169,7 @@ static const char *const examples[] = {
 	"outbox work",
 	"outbox work --once",
 	"outbox work --relay mail --workers 4 --json",
-	"outbox --store sqlite:shop.db work",
+	"outbox --store sqlite:shop.db work --sink stdout",
 	NULL,
 };
 
@@ -149,10 +184,14 @@ const struct ob_cmd ob_cmd_work = {
 		"reader of its name in the log, made at the first start, and goes on where that "
 		"stands; several relays that read one target each deliver all of it. On a terminal "
 		"it shows a dashboard (q ends it); else it logs a line for each window and relay. "
-		"With the URL of a database instead of a configuration, messages go to standard "
-		"output.\n\n"
+		"With the URL of a database in --store, --sink says where its messages go; with "
+		"--config as well, the relays of that file run on that database.\n\n"
+		"Relays do not depend on each other. One that cannot go on ends with an error in "
+		"the log and exit code 1 at the end, and the others go on; one whose store is away "
+		"at the start waits for it. With --once such a store is an error.\n\n"
 		"The first SIGTERM or SIGINT ends it after what is in flight is settled and the "
-		"leases are given back; the second at once. SIGHUP reads the configuration again: "
+		"leases are given back; a second one, at least a second later, at once. SIGHUP "
+		"reads the configuration again: "
 		"with a fault in it nothing changes; else relays that changed are drained and "
 		"started anew, the others go on.\n\n"
 		"--json prints an object for each relay and interval: time, relay, span_ms; "

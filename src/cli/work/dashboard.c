@@ -59,7 +59,7 @@ static void field_count(struct ob_pen *pen, size_t indent, const char *label, en
 
 static enum ob_ink health(const struct ob_dash_relay *relay)
 {
-	if (relay->data.breaker == OB_BREAKER_OPEN)
+	if (relay->data.breaker == OB_BREAKER_OPEN || relay->data.store_down)
 		return OB_INK_BAD;
 	if (relay->data.breaker == OB_BREAKER_HALF_OPEN || relay->data.held_keys ||
 	    relay->sample.held_keys)
@@ -69,6 +69,8 @@ static enum ob_ink health(const struct ob_dash_relay *relay)
 
 static const char *breaker_text(const struct ob_dash_relay *relay)
 {
+	if (relay->data.store_down)
+		return "the store does not answer, nothing is sent";
 	if (relay->data.breaker == OB_BREAKER_OPEN)
 		return relay->data.alarm ? "open: most keys fail" : "open: the sink is down";
 	return relay->data.breaker == OB_BREAKER_HALF_OPEN ? "half-open: probing" : "closed";
@@ -118,13 +120,19 @@ static void draw_rate(struct ob_pen *pen, const struct ob_dash_relay *relay)
 	ob_pen_end(pen);
 }
 
+/* All that are dead now, whoever gave them up; as long as the store is silent, those of ours. */
+static uint64_t dead_of(const struct ob_dash_relay *relay)
+{
+	return relay->sample.valid ? relay->sample.dead : relay->data.dead;
+}
+
 static void draw_totals(struct ob_pen *pen, const struct ob_dash_relay *relay)
 {
 	size_t indent = begin_row(pen, "delivered");
 
 	field_count(pen, indent, "published", OB_INK_BOLD, relay->data.published);
 	field_count(pen, indent, "failed", OB_INK_WARN, relay->data.failed);
-	field_count(pen, indent, "dead", OB_INK_BAD, relay->data.dead);
+	field_count(pen, indent, "dead", OB_INK_BAD, dead_of(relay));
 	if (relay->data.lost)
 		field_count(pen, indent, "lost leases", OB_INK_WARN, relay->data.lost);
 	if (relay->data.store_errors)
@@ -167,7 +175,8 @@ static void draw_backlog(struct ob_pen *pen, const struct ob_dash_relay *relay)
 static void draw_breaker(struct ob_pen *pen, const struct ob_dash_relay *relay)
 {
 	size_t indent = begin_row(pen, "breaker");
-	enum ob_ink ink = relay->data.breaker == OB_BREAKER_CLOSED ? OB_INK_GOOD : health(relay);
+	bool closed = relay->data.breaker == OB_BREAKER_CLOSED && !relay->data.store_down;
+	enum ob_ink ink = closed ? OB_INK_GOOD : health(relay);
 
 	ob_pen_field(pen, indent, pen->width < NARROW ? "breaker" : "", ink, breaker_text(relay));
 	if (relay->data.breaker_opened)
@@ -309,9 +318,9 @@ static void draw_line(struct ob_pen *pen, const struct ob_dash_relay *relay)
 	ob_when_age(relay->sample.oldest_us, age);
 	ob_pen_text(pen, OB_INK_DIM, OB_STR("  oldest "));
 	ob_pen_text(pen, OB_INK_PLAIN, ob_str(relay->sample.oldest_us ? age : "-"));
-	ob_format_count(relay->data.dead, text);
+	ob_format_count(dead_of(relay), text);
 	ob_pen_text(pen, OB_INK_DIM, OB_STR("  dead "));
-	ob_pen_text(pen, relay->data.dead ? OB_INK_BAD : OB_INK_PLAIN, ob_str(text));
+	ob_pen_text(pen, dead_of(relay) ? OB_INK_BAD : OB_INK_PLAIN, ob_str(text));
 	ob_pen_end(pen);
 }
 
@@ -395,6 +404,10 @@ static void draw_error(struct ob_pen *pen, const struct ob_last_error *error, co
 		ob_pen_text(pen, OB_INK_DIM, ob_str(id + 24));
 		ob_pen_to(pen, pen->column + 2);
 	}
+	if (error->times > 1) {
+		ob_pen_printf(pen, OB_INK_DIM, "%" PRIu32 " times", error->times);
+		ob_pen_to(pen, pen->column + 2);
+	}
 	ob_pen_text(pen, OB_INK_PLAIN, ob_str(error->text));
 	ob_pen_end(pen);
 }
@@ -427,6 +440,8 @@ static void draw_head(struct ob_pen *pen, const struct ob_dash *dash)
 	ob_pen_field(pen, 1, "up", OB_INK_PLAIN, up);
 	if (*dash->state)
 		ob_pen_field(pen, 1, "", OB_INK_WARN, dash->state);
+	if (dash->sorted && *dash->sorted)
+		ob_pen_field(pen, 1, "by", OB_INK_PLAIN, dash->sorted);
 	if (ob_pen_room(pen) >= 16) {
 		ob_pen_to(pen, pen->width - 13);
 		ob_pen_printf(pen, OB_INK_DIM, "%s UTC", when);
@@ -442,20 +457,82 @@ static void draw_foot(struct ob_pen *pen)
 	ob_pen_text(pen, OB_INK_DIM,
 		    pen->width >= NARROW ? OB_STR(" ends after what is in flight; again: at once")
 					 : OB_STR(" ends, again: at once"));
+	ob_pen_to(pen, pen->column + 3);
+	ob_pen_text(pen, OB_INK_BOLD, OB_STR("?"));
+	ob_pen_text(pen, OB_INK_DIM, OB_STR(" keys"));
+	ob_pen_end(pen);
+}
+
+static void draw_help(struct ob_pen *pen)
+{
+	static const char *const keys[][2] = {
+		{ "q", "end after what is in flight; again: at once" },
+		{ "down up", "scroll where not all relays fit; also j k, and by pages" },
+		{ "s", "sort by name, rate, backlog, dead; then as configured" },
+		{ "p", "stop the picture; the relays go on" },
+		{ "?", "these lines" },
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		ob_pen_to(pen, INDENT);
+		ob_pen_text(pen, OB_INK_BOLD, ob_str(keys[i][0]));
+		ob_pen_to(pen, VALUES);
+		ob_pen_text(pen, OB_INK_PLAIN, ob_str(keys[i][1]));
+		ob_pen_end(pen);
+	}
+}
+
+/* How many lines are left for relays, and from which one on. */
+struct part {
+	size_t first, count;
+};
+
+static struct part whole(const struct ob_dash *dash)
+{
+	return (struct part){ 0, dash->relay_count };
+}
+
+/* A line a relay, and one that says how many are not shown. */
+static struct part cut(const struct ob_dash *dash, size_t height)
+{
+	const size_t others = 5; /* head, foot and that line */
+	size_t count = height > others ? height - others : 1;
+
+	if (count >= dash->relay_count)
+		return whole(dash);
+
+	size_t last = dash->relay_count - count;
+
+	return (struct part){ dash->first < last ? dash->first : last, count };
+}
+
+static void draw_relays(struct ob_pen *pen, const struct ob_dash *dash, enum detail detail,
+			struct part part)
+{
+	for (size_t i = part.first; i < part.first + part.count; i++) {
+		if (i > part.first && detail != DETAIL_LINE)
+			ob_pen_end(pen);
+		draw_relay(pen, &dash->relays[i], detail);
+	}
+	if (part.count == dash->relay_count)
+		return;
+	ob_pen_to(pen, INDENT);
+	ob_pen_printf(pen, OB_INK_WARN, "%zu to %zu of %zu relays: down and up show the others",
+		      part.first + 1, part.first + part.count, dash->relay_count);
 	ob_pen_end(pen);
 }
 
 static void draw_whole(struct ob_pen *pen, const struct ob_dash *dash, enum detail detail,
-		       size_t errors)
+		       size_t errors, struct part part)
 {
 	draw_head(pen, dash);
 	ob_pen_rule(pen);
-	for (size_t i = 0; i < dash->relay_count; i++) {
-		if (i > 0 && detail != DETAIL_LINE)
-			ob_pen_end(pen);
-		draw_relay(pen, &dash->relays[i], detail);
-	}
-	draw_errors(pen, dash, errors);
+	if (dash->help)
+		draw_help(pen);
+	else
+		draw_relays(pen, dash, detail, part);
+	if (!dash->help)
+		draw_errors(pen, dash, errors);
 	draw_foot(pen);
 }
 
@@ -478,14 +555,17 @@ void ob_dash_draw(const struct ob_dash *dash, const struct ob_dash_style *style,
 
 	if (style->height == 0 || style->width == 0)
 		return;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i <= count; i++) {
+		bool cutting = i == count; /* nothing showed them all */
+		size_t at = cutting ? i - 1 : i;
 		struct ob_pen pen = { .out = &frame,
 				      .width = style->width,
 				      .colour = style->colour,
 				      .ascii = style->ascii };
 
 		ob_buf_clear(&frame);
-		draw_whole(&pen, dash, attempts[i].detail, attempts[i].errors);
+		draw_whole(&pen, dash, attempts[at].detail, attempts[at].errors,
+			   cutting ? cut(dash, style->height) : whole(dash));
 		if (pen.lines <= style->height)
 			break;
 	}

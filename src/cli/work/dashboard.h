@@ -28,7 +28,8 @@ struct ob_dash_worker {
 
 /* What the store said of a relay's reader. */
 struct ob_sample {
-	bool valid;       /* false: it has not answered yet */
+	bool valid;       /* false: it has not answered yet, or not for long */
+	int64_t taken_us; /* boot clock */
 	uint64_t backlog; /* pending, failed and parked messages */
 	bool capped;      /* there are more than that */
 	uint64_t delayed, dead, held_keys;
@@ -51,7 +52,10 @@ struct ob_dash {
 	size_t relay_count;
 	int64_t now_us; /* wall clock */
 	int64_t up_us;
-	const char *state; /* "", "draining" ... */
+	const char *state;  /* "", "draining" ... */
+	const char *sorted; /* what the relays are sorted by; "": as configured */
+	size_t first;       /* the first relay that is shown where not all of them fit */
+	bool help;          /* the keys instead of the relays */
 };
 
 struct ob_dash_style {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	FAULTS_BYTES = 1 << 20,
@@ -44,7 +45,7 @@ static void make_sampler(struct ob_work *w)
 			.store = &relay->conf->store->conf,
 			.reader = relay->conf->name,
 			.own = relay->own,
-			.own_count = ob_relay_workers(relay->relay),
+			.own_count = ob_work_workers(relay),
 		};
 	}
 	if (jobs && ob_sampler_new(jobs, count, &w->sampler, &err) == 0)
@@ -79,8 +80,49 @@ static bool make_room(struct ob_work *w)
 	return true;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct ob_dash_relay *)a)->name,
+		      ((const struct ob_dash_relay *)b)->name);
+}
+
+static int falling(double a, double b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static int by_rate(const void *a, const void *b)
+{
+	return falling(ob_rate_now(&((const struct ob_dash_relay *)a)->rate),
+		       ob_rate_now(&((const struct ob_dash_relay *)b)->rate));
+}
+
+static int by_backlog(const void *a, const void *b)
+{
+	return falling((double)((const struct ob_dash_relay *)a)->sample.backlog,
+		       (double)((const struct ob_dash_relay *)b)->sample.backlog);
+}
+
+static int by_dead(const void *a, const void *b)
+{
+	return falling((double)((const struct ob_dash_relay *)a)->sample.dead,
+		       (double)((const struct ob_dash_relay *)b)->sample.dead);
+}
+
+/* The first is the order of the configuration. */
+static const struct {
+	const char *name;
+	int (*compare)(const void *a, const void *b);
+} orders[] = { { "", NULL },
+	       { "name", by_name },
+	       { "rate", by_rate },
+	       { "backlog", by_backlog },
+	       { "dead", by_dead } };
+
 static const char *state_text(const struct ob_work *w)
 {
+	if (w->paused)
+		return "paused";
 	if (w->stopping == OB_STOP_DRAIN)
 		return "draining";
 	return w->stopping == OB_STOP_NOW ? "leaving" : "";
@@ -89,7 +131,7 @@ static const char *state_text(const struct ob_work *w)
 /* The store knows what a worker did as of its last heartbeat; of our own we know better. */
 static void refresh_own(const struct ob_work_relay *relay, struct ob_sample *sample)
 {
-	uint32_t count = ob_relay_workers(relay->relay);
+	uint32_t count = ob_work_workers(relay);
 
 	for (size_t i = 0; i < sample->worker_count && i < OB_DASH_WORKERS; i++) {
 		struct ob_dash_worker *worker = &sample->workers[i];
@@ -124,14 +166,19 @@ static void draw(struct ob_work *w)
 		*shown = (struct ob_dash_relay){
 			.name = relay->conf->name,
 			.store = relay->conf->store->name,
-			.sink = ob_relay_sink(relay->relay),
+			.sink = ob_work_sink(relay),
 		};
-		ob_relay_metrics(relay->relay, &shown->data);
+		ob_work_metrics(relay, &shown->data);
 		ob_rate_note(&relay->rate, shown->data.published, now_us());
 		shown->rate = relay->rate;
 		read_sample(w, i, &shown->sample);
 		refresh_own(relay, &shown->sample);
 	}
+	if (orders[w->sort].compare)
+		qsort(w->shown, w->set.count, sizeof(*w->shown), orders[w->sort].compare);
+	dash.sorted = orders[w->sort].name;
+	dash.first = w->first;
+	dash.help = w->help;
 	dash.relays = w->shown;
 	dash.relay_count = w->set.count;
 	ob_dash_draw(&dash, &w->screen.style, &frame);
@@ -140,33 +187,7 @@ static void draw(struct ob_work *w)
 	ob_buf_done(&frame);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
-
-static void report(struct ob_work *w)
-{
-	int64_t now = now_us(), span = now - w->reported_us;
-	int r = OB_EXIT_OK;
-
-	for (size_t i = 0; i < w->set.count && !r; i++) {
-		struct ob_sample sample;
-
-		read_sample(w, i, &sample);
-		if (w->mode == OB_WORK_JSON)
-			r = ob_work_report_json(&w->set.relays[i], &sample, span,
-						ob_clock_real_us(&ob_clock_system));
-		else
-			ob_work_report_line(&w->set.relays[i], &sample, span, &w->log);
-	}
-	if (r) {
-		/* Messages matter more than lines about them. */
-		ob_log(&w->log, OB_LOG_WARN, "standard output is gone, going on without lines",
-		       OB_KV("error", "its reader has gone away"));
-		w->mode = OB_WORK_SILENT;
-	}
-	w->reported_us = now;
-}
-
-/* ---- signals ---------------------------------------------------------------------- */
+/* ---- stopping ---------------------------------------------------------------------- */
 
 static void stop_all(struct ob_work *w, enum ob_stop how)
 {
@@ -179,6 +200,49 @@ static void stop_all(struct ob_work *w, enum ob_stop how)
 	       OB_KI("relays", (int64_t)w->set.count));
 	ob_work_set_stop(&w->set, how);
 }
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+static bool reader_is_gone(void)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR);
+}
+
+static void report(struct ob_work *w)
+{
+	int64_t now = now_us(), span = now - w->reported_us;
+	int r = OB_EXIT_OK;
+
+	for (size_t i = 0; i < w->set.count && !r; i++) {
+		struct ob_sample sample;
+
+		read_sample(w, i, &sample);
+		/* A number of the window before would look as if nothing moved. */
+		sample.valid = sample.valid && sample.taken_us > w->reported_us;
+		if (w->mode == OB_WORK_JSON)
+			r = ob_work_report_json(&w->set.relays[i], &sample, span,
+						ob_clock_real_us(&ob_clock_system));
+		else
+			ob_work_report_line(&w->set.relays[i], &sample, span, &w->log);
+	}
+	if (r && reader_is_gone()) {
+		/* Nobody would see it any more; `| head -1` has what it wanted. */
+		ob_log(&w->log, OB_LOG_WARN, "the reader of the lines has gone away, stopping",
+		       OB_KI("relays", (int64_t)w->set.count));
+		w->mode = OB_WORK_SILENT;
+		stop_all(w, OB_STOP_DRAIN);
+	} else if (r) {
+		/* Messages matter more than lines about them. */
+		ob_log(&w->log, OB_LOG_WARN, "standard output is gone, going on without lines",
+		       OB_KV("error", "it cannot be written to"));
+		w->mode = OB_WORK_SILENT;
+	}
+	w->reported_us = now;
+}
+
+/* ---- signals ---------------------------------------------------------------------- */
 
 static void log_faults(struct ob_work *w, struct ob_str faults)
 {
@@ -241,13 +305,33 @@ static void reload(struct ob_work *w)
 
 /* ---- the loop ------------------------------------------------------------------------ */
 
+static void scroll(struct ob_work *w, int lines)
+{
+	size_t last = w->set.count ? w->set.count - 1 : 0, by = (size_t)abs(lines);
+
+	if (lines < 0)
+		w->first -= w->first > by ? by : w->first;
+	else
+		w->first = last - w->first > by && w->first < last ? w->first + by : last;
+}
+
 static void read_screen(struct ob_work *w)
 {
 	unsigned events = ob_screen_read(&w->screen);
 
-	if (events & OB_SCREEN_QUIT)
+	if (events & OB_SCREEN_QUIT) {
+		w->paused = false;
 		stop_all(w, w->stopping == OB_STOP_NO ? OB_STOP_DRAIN : OB_STOP_NOW);
-	if (events & (OB_SCREEN_REDRAW | OB_SCREEN_QUIT))
+	}
+	if (events & OB_SCREEN_PAUSE)
+		w->paused = !w->paused;
+	if (events & OB_SCREEN_HELP)
+		w->help = !w->help;
+	if (events & OB_SCREEN_SORT)
+		w->sort = (w->sort + 1) % (sizeof(orders) / sizeof(orders[0]));
+	if (w->screen.scroll)
+		scroll(w, w->screen.scroll);
+	if (events)
 		draw(w);
 }
 
@@ -255,7 +339,9 @@ static void read_screen(struct ob_work *w)
 static void say_alive(struct ob_work *w)
 {
 	for (size_t i = 0; i < w->set.count; i++) {
-		if (ob_relay_stalled_us(w->set.relays[i].relay) > STALL_US)
+		const struct ob_relay *relay = w->set.relays[i].relay;
+
+		if (relay && ob_relay_stalled_us(relay) > STALL_US)
 			return;
 	}
 	(void)ob_sd_notify("WATCHDOG=1");
@@ -276,8 +362,10 @@ static void tick(struct ob_work *w)
 		w->tick_us = now + w->period_us;
 	if (w->sampler)
 		ob_sampler_ask(w->sampler);
-	if (w->mode == OB_WORK_SCREEN)
+	if (w->mode == OB_WORK_SCREEN && !w->paused)
 		draw(w);
+	else if (w->mode == OB_WORK_SCREEN)
+		return;
 	else if (w->sampler)
 		w->asked = true; /* the line comes with the answer */
 	else
@@ -316,16 +404,16 @@ static bool turn(struct ob_work *w)
 	fds[2] = wait_for(w->screen.open ? w->screen.signal_fd : -1);
 	fds[3] = wait_for(w->screen.open && w->screen.has_keys ? STDIN_FILENO : -1);
 	for (size_t i = 0; i < w->set.count; i++)
-		fds[FDS_FIXED + i] = wait_for(ob_relay_done_fd(w->set.relays[i].relay));
+		fds[FDS_FIXED + i] = wait_for(ob_work_fd(&w->set.relays[i]));
 	if (poll(fds, (nfds_t)count, timeout_ms(w)) < 0)
 		return errno == EINTR;
 	if (fds[0].revents)
 		ob_signals_read(&w->signals);
 	if (fds[1].revents) {
 		ob_sampler_consume(w->sampler);
-		if (w->mode == OB_WORK_SCREEN)
+		if (w->mode == OB_WORK_SCREEN && !w->paused)
 			draw(w);
-		else if (w->asked)
+		else if (w->mode != OB_WORK_SCREEN && w->asked)
 			report(w);
 		w->asked = false;
 	}
@@ -339,7 +427,7 @@ static void reap(struct ob_work *w)
 	bool ended = false;
 
 	for (size_t i = 0; i < w->set.count; i++) {
-		struct pollfd fd = wait_for(ob_relay_done_fd(w->set.relays[i].relay));
+		struct pollfd fd = wait_for(ob_work_fd(&w->set.relays[i]));
 
 		ended = ended || poll(&fd, 1, 0) == 1;
 	}
@@ -347,8 +435,6 @@ static void reap(struct ob_work *w)
 		return;
 	drop_sampler(w);
 	ob_work_set_reap(&w->set);
-	if (w->set.failed)
-		stop_all(w, OB_STOP_DRAIN);
 	make_sampler(w);
 }
 
@@ -404,5 +490,8 @@ int ob_work_loop(struct ob_work *w)
 	ob_screen_close(&w->screen);
 	if (w->held)
 		ob_held_log_flush(w->held);
+	/* The picture is gone: what it was about stays. */
+	if (w->mode == OB_WORK_SCREEN)
+		(void)fputs(ob_buf_str(&w->set.summary), stdout);
 	return r;
 }

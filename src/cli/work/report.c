@@ -23,7 +23,7 @@ static struct window close_window(struct ob_work_relay *relay, int64_t span_us)
 	const struct ob_metrics_data *before = &relay->reported;
 	struct window w;
 
-	ob_relay_metrics(relay->relay, &w.now);
+	ob_work_metrics(relay, &w.now);
 	w.published = w.now.published - before->published;
 	w.failed = w.now.failed - before->failed;
 	w.retries = w.now.retries - before->retries;
@@ -107,7 +107,7 @@ int ob_work_report_json(struct ob_work_relay *relay, const struct ob_sample *sam
 	ob_jout_int(&j, "backoff_ms", idle ? relay->conf->idle_backoff_ms : 0);
 	ob_jout_text(&j, "breaker", ob_str(breakers[w.now.breaker]));
 	ob_jout_int(&j, "partitions", (int64_t)w.now.partitions);
-	ob_jout_int(&j, "workers", ob_relay_workers(relay->relay));
+	ob_jout_int(&j, "workers", ob_work_workers(relay));
 	error_json(&j, &w.now);
 	ob_jout_end(&j, '}');
 	int r = ob_jout_print(&j);

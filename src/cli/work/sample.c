@@ -133,6 +133,7 @@ static bool take_sample(struct source *s)
 	    take_partitions(s, &err) < 0)
 		return false;
 	s->made.valid = true;
+	s->made.taken_us = ob_clock_boot_us(&ob_clock_system);
 	return true;
 }
 

@@ -183,11 +183,49 @@ static void suspend(struct ob_screen *screen)
 	enter(screen);
 }
 
+/* What a key sends, and what it asks for. */
+static const struct {
+	const char *sent;
+	unsigned event;
+	int lines, pages; /* to go down */
+} bindings[] = {
+	{ "\033[A", OB_SCREEN_SCROLL, -1, 0 },  { "\033[B", OB_SCREEN_SCROLL, 1, 0 },
+	{ "\033OA", OB_SCREEN_SCROLL, -1, 0 },  { "\033OB", OB_SCREEN_SCROLL, 1, 0 },
+	{ "\033[5~", OB_SCREEN_SCROLL, 0, -1 }, { "\033[6~", OB_SCREEN_SCROLL, 0, 1 },
+	{ "k", OB_SCREEN_SCROLL, -1, 0 },       { "j", OB_SCREEN_SCROLL, 1, 0 },
+	{ "p", OB_SCREEN_PAUSE, 0, 0 },         { " ", OB_SCREEN_PAUSE, 0, 0 },
+	{ "s", OB_SCREEN_SORT, 0, 0 },          { "?", OB_SCREEN_HELP, 0, 0 },
+	{ "h", OB_SCREEN_HELP, 0, 0 },          { "q", OB_SCREEN_QUIT, 0, 0 },
+	{ "\f", OB_SCREEN_REDRAW, 0, 0 }, /* Ctrl-L: something else wrote on the screen */
+};
+
+unsigned ob_screen_keys(const char *keys, size_t n, int page, int *scroll)
+{
+	unsigned events = 0;
+
+	for (size_t i = 0, step; i < n; i += step) {
+		step = 1;
+		for (size_t b = 0; b < sizeof(bindings) / sizeof(bindings[0]); b++) {
+			size_t size = strlen(bindings[b].sent);
+
+			if (size <= n - i && memcmp(bindings[b].sent, keys + i, size) == 0) {
+				events |= bindings[b].event;
+				*scroll += bindings[b].lines + bindings[b].pages * page;
+				step = size;
+				break;
+			}
+		}
+	}
+	return events;
+}
+
 unsigned ob_screen_read(struct ob_screen *screen)
 {
 	struct signalfd_siginfo info;
 	unsigned events = 0;
 	char keys[64];
+
+	screen->scroll = 0;
 
 	while (read(screen->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGTSTP)
@@ -203,12 +241,8 @@ unsigned ob_screen_read(struct ob_screen *screen)
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
 	if (n <= 0)
 		screen->has_keys = n < 0 && (errno == EINTR || errno == EAGAIN);
-	for (ssize_t i = 0; i < n; i++) {
-		if (keys[i] == 'q')
-			events |= OB_SCREEN_QUIT;
-		else if (keys[i] == '\f') /* Ctrl-L: something else wrote on the screen */
-			events |= OB_SCREEN_REDRAW;
-	}
+	events |= ob_screen_keys(keys, n > 0 ? (size_t)n : 0, (int)screen->style.height / 2,
+				 &screen->scroll);
 	if (events & OB_SCREEN_REDRAW)
 		ob_buf_clear(&screen->frame);
 	return events;

@@ -13,6 +13,7 @@
 struct ob_work_args {
 	int64_t workers, interval_ms, window_s; /* 0: as configured, or the default */
 	bool once, silent;
+	const char *sink; /* of a database that --store names by its URL */
 	struct ob_cmd_list relays;
 };
 
@@ -36,8 +37,6 @@ int ob_work_plan_load(const struct ob_cli *cli, const struct ob_work_args *args,
 void ob_work_print_faults(const struct ob_cli *cli, struct ob_str faults);
 struct ob_work_plan *ob_work_plan_ref(struct ob_work_plan *plan);
 void ob_work_plan_unref(struct ob_work_plan *plan);
-/* Do these two do the same, and the same way? */
-bool ob_work_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b);
 /* Does it write messages to standard output? Does any of them? */
 bool ob_work_uses_stdout(const struct ob_config_relay *relay);
 bool ob_work_plan_uses_stdout(const struct ob_work_plan *plan);
@@ -65,13 +64,32 @@ int ob_sampler_fd(const struct ob_sampler *sampler);
 void ob_sampler_consume(struct ob_sampler *sampler);
 void ob_sampler_read(struct ob_sampler *sampler, size_t index, struct ob_sample *ret);
 
+/* ---- opener.c: a relay whose store is away -------------------------------- */
+
+struct ob_opener;
+
+/* Try from now on; what it points to is borrowed and outlives the opener. */
+int ob_opener_new(const struct ob_config_relay *conf, const struct ob_log *log,
+		  struct ob_opener **ret_opener, struct ob_err *err);
+/* Stops and waits for an attempt that runs; NULL is allowed. */
+void ob_opener_free(struct ob_opener *opener);
+/* Ask it to end; does not wait. */
+void ob_opener_stop(struct ob_opener *opener);
+/* Readable once it has ended. */
+int ob_opener_fd(const struct ob_opener *opener);
+/* After that: the relay, which is the caller's, or NULL; then err says why, or NONE: it was
+ * stopped. */
+struct ob_relay *ob_opener_take(struct ob_opener *opener, struct ob_err *err);
+
 /* ---- relays.c: the relays that run ------------------------------------- */
 
 struct ob_work_relay {
 	struct ob_work_plan *plan; /* a reference: conf lives in it */
 	const struct ob_config_relay *conf;
-	struct ob_relay *relay;
-	struct ob_uuid *own; /* the ids of its workers */
+	struct ob_relay *relay;      /* NULL while its store is away */
+	struct ob_opener *opener;    /* while its store is away */
+	struct ob_metrics_data away; /* what there is to show meanwhile */
+	struct ob_uuid *own;         /* the ids of its workers */
 	struct ob_rate rate;
 	struct ob_metrics_data reported; /* as of the last line about it */
 	bool leaving;                    /* it was told to stop */
@@ -85,11 +103,28 @@ struct ob_work_set {
 	const struct ob_log *log;
 	struct ob_work_relay *relays;
 	size_t count;
-	bool failed; /* one ended by itself */
+	struct ob_buf summary; /* a line for each relay that has ended */
+	bool failed;           /* one could not start, or ended by itself */
 };
 
-/* Connect and check every relay of the plan. Prints why not; an exit code. Nothing runs yet. */
-int ob_work_set_open(struct ob_work_set *set, struct ob_work_plan *plan, const struct ob_log *log);
+/* Connect and check one; nothing runs yet. DOWN: its store is away. */
+int ob_work_make(const struct ob_config_relay *conf, const struct ob_log *log,
+		 struct ob_relay **ret_relay, struct ob_err *err);
+/* Of an entry, whether it runs or waits for its store. */
+void ob_work_metrics(const struct ob_work_relay *entry, struct ob_metrics_data *ret_data);
+uint32_t ob_work_workers(const struct ob_work_relay *entry);
+/* One line for people about its sink; borrowed. */
+const char *ob_work_sink(const struct ob_work_relay *entry);
+/* Readable when ob_work_set_reap() has something to do for it. */
+int ob_work_fd(const struct ob_work_relay *entry);
+
+/*
+ * Connect and check every relay of the plan; nothing runs yet. One that cannot start is left out,
+ * with a line that says why; one whose store is away waits for it, or with `once` is left out as
+ * well. An exit code: a failure when none is left.
+ */
+int ob_work_set_open(struct ob_work_set *set, struct ob_work_plan *plan, bool once,
+		     const struct ob_log *log);
 int ob_work_set_start(struct ob_work_set *set, struct ob_err *err);
 void ob_work_set_stop(struct ob_work_set *set, enum ob_stop how);
 /* Take out those that have ended, start what takes their place. */
@@ -103,7 +138,14 @@ void ob_work_set_done(struct ob_work_set *set);
 
 /* ---- screen.c: the terminal --------------------------------------------- */
 
-enum { OB_SCREEN_QUIT = 1 << 0, OB_SCREEN_REDRAW = 1 << 1 };
+enum {
+	OB_SCREEN_QUIT = 1 << 0,
+	OB_SCREEN_REDRAW = 1 << 1,
+	OB_SCREEN_SCROLL = 1 << 2,
+	OB_SCREEN_PAUSE = 1 << 3,
+	OB_SCREEN_SORT = 1 << 4,
+	OB_SCREEN_HELP = 1 << 5,
+};
 
 struct ob_screen {
 	bool open;
@@ -113,6 +155,7 @@ struct ob_screen {
 	struct termios saved;
 	struct ob_dash_style style;
 	struct ob_buf frame; /* what is on the screen */
+	int scroll;          /* lines to go down, since ob_screen_read() was called */
 };
 
 /* Can a dashboard be drawn on standard output? */
@@ -123,6 +166,8 @@ bool ob_screen_speaks_utf8(void);
 int ob_screen_open(struct ob_screen *screen, struct ob_err *err);
 /* Show a frame of ob_dash_draw(). */
 void ob_screen_show(struct ob_screen *screen, struct ob_str frame);
+/* What these bytes of a keyboard ask for; adds lines to *scroll, of which a page has `page`. */
+unsigned ob_screen_keys(const char *keys, size_t n, int page, int *scroll);
 /* Take in keys, and the terminal's signals: bits OB_SCREEN_... */
 unsigned ob_screen_read(struct ob_screen *screen);
 /* Give it back as it was; may be called again. */
@@ -149,7 +194,8 @@ int ob_work_report_json(struct ob_work_relay *relay, const struct ob_sample *sam
 /* ---- once.c ---------------------------------------------------------------- */
 
 /* One tick of each relay, in turn; prints what it did and returns the exit code. */
-int ob_work_once(struct ob_work_set *set, const struct ob_cli *cli, struct ob_signals *signals);
+int ob_work_once(struct ob_work_set *set, const struct ob_cli *cli, bool silent,
+		 struct ob_signals *signals);
 
 /* ---- loop.c ---------------------------------------------------------------- */
 
@@ -168,6 +214,9 @@ struct ob_work {
 	struct ob_screen screen;
 	struct ob_dash_relay *shown;
 	size_t shown_count;
+	size_t first; /* of the relays, where not all fit */
+	size_t sort;  /* which of loop.c's orders */
+	bool paused, help;
 	struct pollfd *fds;                   /* of one turn */
 	int64_t start_us, period_us, tick_us; /* boot clock: start; between ticks; the next tick */
 	int64_t reported_us;                  /* the last line */

@@ -13,7 +13,13 @@
 #include "sink/sink.h"
 #include "sink/url.h"
 
+#include "config.h"
+
+#if HAVE_RABBITMQ_FOLDER
+#include <rabbitmq-c/amqp.h>
+#else
 #include <amqp.h>
+#endif
 
 struct json_t;
 

@@ -219,7 +219,7 @@ static int check_table(struct my_store *s, struct wanted *w, struct my_found *fo
 			return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 					  "table '%s' has no column '%s': it is not ours, or the "
 					  "layout is not the one it was made with; correct the "
-					  "layout or choose another table name",
+					  "layout, or grant this user SELECT on the whole table",
 					  s->base.layout->table[w->table], w->names[i]);
 	}
 	w->types = w->table == OB_TABLE_outbox;

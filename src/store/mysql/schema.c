@@ -179,8 +179,8 @@ static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setu
 	if (found.any && !found.table[OB_TABLE_meta])
 		return ob_err_set(
 			err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
-			"%s: table '%s' is missing, but its companions are there: they were not "
-			"made by `outbox setup`; choose another table name in the layout",
+			"%s: table '%s' is not to be seen beside its companions: grant this user "
+			"SELECT on it; if it is not there, they were not made by `outbox setup`",
 			my_place(s, place), s->base.layout->table[OB_TABLE_meta]);
 	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
 	return make_all(s, &found, wish->partition_count, err);

@@ -56,8 +56,10 @@ static int ask_table(struct pg_store *s, enum ob_table t, struct ob_err *err)
 		return r;
 	pg_text(&p, ob_buf_str(&name));
 	struct ob_pgarray *rights = pg_array(&p, OB_PG_TEXT);
-	for (const char *const *right = needs[t]; *right; right++)
-		ob_pgarray_str(rights, ob_str(*right));
+	for (const char *const *right = needs[t]; *right; right++) {
+		if (!s->base.looks_only || strcmp(*right, "SELECT") == 0)
+			ob_pgarray_str(rights, ob_str(*right));
+	}
 	return pg_add(s, PG_object, &p, err);
 }
 
@@ -341,7 +343,7 @@ int pg_check_sequence(struct pg_store *s, const struct pg_found *found, struct o
 	return pg_check_cache(s, cache, err);
 }
 
-static int check_rights(struct pg_store *s, const struct pg_found *found, struct ob_err *err)
+int pg_check_rights(struct pg_store *s, const struct pg_found *found, struct ob_err *err)
 {
 	for (int t = 0; t < OB_TABLE_COUNT; t++) {
 		if (found->table[t].missing[0])
@@ -378,7 +380,7 @@ int pg_check_found(struct pg_store *s, const struct pg_found *found, struct ob_e
 				"database '%s': table '%s' is missing; run `outbox setup`",
 				s->database, layout->table[t]);
 	}
-	r = check_rights(s, found, err);
+	r = pg_check_rights(s, found, err);
 	if (r == 0 && found->version < OB_SCHEMA_VERSION)
 		r = ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 			       "the tables have schema version %" PRId64

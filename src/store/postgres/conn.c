@@ -257,9 +257,10 @@ static int refused(struct pg_store *s, PGconn *conn, struct ob_err *err)
 	PGconn *kept = s->conn;
 
 	if (PQconnectionNeedsPassword(conn))
-		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
-				  "connecting: the server asks for a password; give one in the url "
-				  "or in ~/.pgpass");
+		return ob_err_set(
+			err, OUTBOX_ESTORE, OB_ERR_FATAL,
+			"connecting: the server asks for a password; give one in password "
+			"or in ~/.pgpass");
 	s->conn = conn;
 	(void)pg_err(s, NULL, "connecting", err);
 	s->conn = kept;
@@ -269,11 +270,17 @@ static int refused(struct pg_store *s, PGconn *conn, struct ob_err *err)
 int pg_connect(struct pg_store *s, const char *url, PGconn **ret_conn, struct ob_err *err)
 {
 	/* What stands behind dbname wins over the URL, what stands before gives way to it. */
-	const char *keys[] = { "fallback_application_name", "connect_timeout",
-			       "keepalives_idle",           "keepalives_interval",
-			       "keepalives_count",          "tcp_user_timeout",
-			       "target_session_attrs",      "dbname",
-			       "client_encoding",           NULL };
+	const char *keys[] = { "fallback_application_name",
+			       "connect_timeout",
+			       "keepalives_idle",
+			       "keepalives_interval",
+			       "keepalives_count",
+			       "tcp_user_timeout",
+			       "target_session_attrs",
+			       "password",
+			       "dbname",
+			       "client_encoding",
+			       NULL };
 	const char *values[] = { "outbox",
 				 "10",
 				 "15",
@@ -281,6 +288,7 @@ int pg_connect(struct pg_store *s, const char *url, PGconn **ret_conn, struct ob
 				 "3",
 				 "20000",
 				 wants_primary(url) ? "read-write" : "any",
+				 s->password,
 				 url,
 				 "UTF8",
 				 NULL };

@@ -15,6 +15,7 @@ enum { PG_QUEUE_MAX = 24 };
 struct pg_store {
 	struct ob_store base;
 	int64_t timeout_ms, lock_timeout_ms; /* options */
+	char *password;                      /* where a url has none */
 	char *listen_url, *search_path;
 	int notify;
 	bool settle_durable;

@@ -35,6 +35,9 @@ static int set_meta(struct pg_store *s, const char *name, int64_t value, struct 
 /* Version 1 kept a state in every row; nobody has it. */
 static int upgrade(struct pg_store *s, const struct pg_found *found, struct ob_err *err)
 {
+	/* Whoever may not read the version knows nothing of it. */
+	if (found->table[OB_TABLE_meta].missing[0])
+		return pg_check_rights(s, found, err);
 	return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 			  "no way to upgrade from schema version %" PRId64
 			  ": choose another table name in the layout, or restore table '%s' from a "

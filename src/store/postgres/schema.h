@@ -28,6 +28,8 @@ struct pg_found {
 
 /* Read it, inside a transaction. A newer version, or no table under a table's name, is an error. */
 int pg_look(struct pg_store *s, struct pg_found *ret, struct ob_err *err);
+/* Which right is missing, if one is. */
+int pg_check_rights(struct pg_store *s, const struct pg_found *found, struct ob_err *err);
 /* Do the tables that are there have the columns of the layout? */
 int pg_check_columns(struct pg_store *s, const struct pg_found *found, struct ob_err *err);
 /* Numbers that are handed out in blocks, or by someone else, do not tell what came first. */

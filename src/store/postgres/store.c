@@ -9,6 +9,13 @@ static const char *const on_off[] = { "on", "off", NULL };
 
 static const struct ob_opt postgres_opts[] = {
 	{
+		.name = "password",
+		.type = OB_OPT_STR,
+		.flags = OB_OPT_SECRET,
+		.offset = offsetof(struct pg_store, password),
+		.help = "The password, instead of writing it into the url.",
+	},
+	{
 		.name = "timeout",
 		.type = OB_OPT_DURATION_MS,
 		.offset = offsetof(struct pg_store, timeout_ms),
