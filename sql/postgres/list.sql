@@ -124,7 +124,7 @@ SELECT m.* FROM (SELECT m.* FROM {outbox} AS m
   WHERE m.{txid} >= (SELECT pg_snapshot_xmax(seen) FROM "#at" ORDER BY 1 LIMIT 1) AND m.{seq} <= (SELECT min(pos) FROM "#at")
   ORDER BY m.{txid}, m.{seq} OFFSET 0) AS m
 
--- name: now
+-- name: time
 SELECT clock_timestamp()
 
 -- name: stats

@@ -80,7 +80,7 @@ UPDATE {exceptions} SET due = :now
 {>numbers} INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos)
 SELECT r.name, n.i, b.batch + 1, l.lease_epoch, zeroblob(16), :now, :pos
   FROM {readers} AS r CROSS JOIN n CROSS JOIN {batches} AS b ON {>newest}
- CROSS JOIN {leases} AS l ON l.reader = r.name AND l.partition_no = n.i % :count
+ CROSS JOIN {leases} AS l ON l.reader = r.name AND l.partition_no = n.i % (SELECT value FROM {meta} WHERE name = 'partition_count')
  WHERE r.name = :reader;
 
 -- name: seek_exceptions

@@ -305,7 +305,9 @@ static void expect_good_plan(struct ob_store *store, const char *text, bool may_
 static void expect_good_plans(struct ob_store *store)
 {
 	for (int id = 0; id < LITE_COUNT; id++) {
-		ok(lite_bind(lite(store), (enum lite_id)id, LITE_NONE, &err));
+		if (strcmp(lite_template(id), "\n") == 0)
+			continue; /* a step of other databases */
+		ok(lite_bind(lite(store), id, OB_NO_ARGS, &err));
 		/* Once in the life of a reader or a log, and what a resize replaces. */
 		if (id != LITE_place_by_time && id != LITE_go_on && id != LITE_resize_forget)
 			expect_good_plan(store, sqlite3_sql(lite(store)->stmt[id]),

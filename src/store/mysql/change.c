@@ -49,8 +49,9 @@ static void add_kind(struct my_packet *p, const struct my_changes *changes,
 	if (list.len == 0)
 		return;
 	ob_buf_addc(&list, ']');
-	(void)MY_ADD(p, tmpl, MY_TEXT("reader", changes->reader), MY_BUF("changes", &list),
-		     MY_INT("any", changes->any_state));
+	(void)MY_ADD(p, tmpl, OB_ARG_TEXT("reader", changes->reader),
+		     OB_ARG_STR("changes", ob_buf_view(&list)),
+		     OB_ARG_INT("any", changes->any_state));
 	if (list.failed)
 		(void)my_oom("changing exceptions", &p->err);
 }
@@ -65,8 +66,8 @@ static void add_promotes(struct my_packet *p, const struct my_changes *changes)
 		ob_buf_addc(&list, ']');
 	}
 	ob_buf_addc(&list, ']');
-	(void)MY_ADD(p, sql_mysql_promote, MY_TEXT("reader", changes->reader),
-		     MY_BUF("queues", &list));
+	(void)MY_ADD(p, sql_mysql_promote, OB_ARG_TEXT("reader", changes->reader),
+		     OB_ARG_STR("queues", ob_buf_view(&list)));
 	if (list.failed)
 		(void)my_oom("changing exceptions", &p->err);
 }

@@ -20,6 +20,7 @@ struct my_address {
 
 struct my_templates; /* sql.c: SQL with the layout's names in it */
 struct my_proof;     /* proof.c: which statements ran when */
+struct my_run;       /* driver.c: the operation that runs */
 
 struct my_store {
 	struct ob_store base;
@@ -31,6 +32,7 @@ struct my_store {
 	MYSQL *db; /* NULL: not connected (any more) */
 	struct my_templates *templates;
 	struct my_proof *proof;
+	struct my_run *run;
 	outbox *writer;      /* for tx_push, made on first use */
 	bool broken;         /* connect again before the next call */
 	bool patient;        /* this connection has no time limit for a statement */

@@ -19,9 +19,10 @@ size_t my_due_ask(struct my_packet *p, const struct my_due *due)
 	my_add_number(&exclude, 0);
 	for (size_t i = 0; i < due->read->exclude_count; i++)
 		my_add_number(&exclude, due->read->exclude[i]);
-	return MY_ADD(p, sql_mysql_due_heads, MY_TEXT("reader", due->read->reader),
-		      MY_SQL("numbers", due->partitions), MY_SQL("exclude", ob_buf_str(&exclude)),
-		      MY_INT("limit", due->read->exception_limit));
+	return MY_ADD(p, sql_mysql_due_heads, OB_ARG_TEXT("reader", due->read->reader),
+		      OB_ARG_RAW("numbers", due->partitions),
+		      OB_ARG_RAW("exclude", ob_buf_str(&exclude)),
+		      OB_ARG_INT("limit", due->read->exception_limit));
 }
 
 static bool is_excluded(const struct ob_read *read, int64_t seq)
@@ -72,14 +73,15 @@ static void ask_queue(struct my_packet *p, const struct my_packet *found, const 
 	struct ob_str queue = my_str(found, 2);
 
 	if (queue.p)
-		(void)MY_ADD(p, sql_mysql_due_queue, MY_TEXT("reader", due->read->reader),
-			     MY_INT("partition", my_int(found, 0)), MY_INT("seq", my_int(found, 1)),
-			     MY_STR("queue", queue),
-			     MY_INT("limit", due->read->exception_limit - due->batch->count + 1));
+		(void)MY_ADD(
+			p, sql_mysql_due_queue, OB_ARG_TEXT("reader", due->read->reader),
+			OB_ARG_INT("partition", my_int(found, 0)),
+			OB_ARG_INT("seq", my_int(found, 1)), OB_ARG_STR("queue", queue),
+			OB_ARG_INT("limit", due->read->exception_limit - due->batch->count + 1));
 	else
-		(void)MY_ADD(p, sql_mysql_due_row, MY_TEXT("reader", due->read->reader),
-			     MY_INT("partition", my_int(found, 0)),
-			     MY_INT("seq", my_int(found, 1)));
+		(void)MY_ADD(p, sql_mysql_due_row, OB_ARG_TEXT("reader", due->read->reader),
+			     OB_ARG_INT("partition", my_int(found, 0)),
+			     OB_ARG_INT("seq", my_int(found, 1)));
 }
 
 int my_due_read(struct my_packet *found, size_t statement, struct my_due *due, struct ob_err *err)

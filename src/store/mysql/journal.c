@@ -77,7 +77,8 @@ int my_reach_read(struct my_store *s, struct ob_str reader, int64_t age_us,
 	my_partition_list(count, &parts);
 	my_packet_init(&p, s, "reading the journal");
 	(void)MY_ADD(&p, age_us < 0 ? sql_mysql_progress : sql_mysql_progress_before,
-		     MY_STR("reader", reader), MY_BUF("parts", &parts), MY_INT("age", age_us));
+		     OB_ARG_STR("reader", reader), OB_ARG_STR("parts", ob_buf_view(&parts)),
+		     OB_ARG_INT("age", age_us));
 	r = my_packet_run(&p, err);
 	for (my_use(&p, 0); r == 0 && my_step(&p);) {
 		my_batch_read(&p, &row);
@@ -184,9 +185,10 @@ int my_take_over(struct ob_store *store, const char *reader, const struct ob_uui
 	add_wanted(owned, count, &pairs, &parts);
 	my_packet_init(&p, (struct my_store *)store, "taking partitions over");
 	p.writes = true;
-	(void)MY_ADD(&p, sql_mysql_take_over, MY_TEXT("reader", reader), MY_UUID("owner", owner),
-		     MY_BUF("parts", &pairs));
-	(void)MY_ADD(&p, sql_mysql_progress, MY_TEXT("reader", reader), MY_BUF("parts", &parts));
+	(void)MY_ADD(&p, sql_mysql_take_over, OB_ARG_TEXT("reader", reader),
+		     OB_ARG_UUID("owner", owner), OB_ARG_STR("parts", ob_buf_view(&pairs)));
+	(void)MY_ADD(&p, sql_mysql_progress, OB_ARG_TEXT("reader", reader),
+		     OB_ARG_STR("parts", ob_buf_view(&parts)));
 	for (int tries = 0; r == 0 && !done && tries < TAKE_OVER_TRIES; tries++)
 		r = take_over_once(&p, owner, owned, count, &done, err);
 	if (r == 0 && !done)

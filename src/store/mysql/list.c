@@ -32,7 +32,7 @@ static const unsigned of_exceptions =
 
 /* One SELECT: a head, where its rows come from, the conditions that are set, an order. */
 static void add_select(struct my_packet *p, const struct ob_filter *f, const char *head,
-		       const char *from, const char *also, const struct my_arg *args)
+		       const char *from, const char *also, const struct ob_sql_arg *args)
 {
 	const char *const parts[] = {
 		head,
@@ -57,7 +57,7 @@ static void add_select(struct my_packet *p, const struct ob_filter *f, const cha
 }
 
 static void add_selects(struct my_packet *p, const struct ob_filter *f, const char *head,
-			const struct my_arg *args)
+			const struct ob_sql_arg *args)
 {
 	bool published = !f->views || (f->views & (1 << OB_VIEW_PUBLISHED));
 
@@ -89,23 +89,23 @@ void my_filter_add(struct my_packet *p, const struct ob_filter *f, const struct 
 	my_gaps_or(column, &reach->gaps, &gaps);
 	if (f->id)
 		ob_uuid_format(f->id, id);
-	const struct my_arg args[] = {
-		MY_TEXT("reader", f->reader),
+	const struct ob_sql_arg args[] = {
+		OB_ARG_TEXT("reader", f->reader),
 		{ .name = "id",
-		  .kind = text ? MY_ARG_TEXT : MY_ARG_BYTES,
+		  .kind = text ? OB_SQL_KIND_TEXT : OB_SQL_KIND_BYTES,
 		  .text = !f->id ? OB_STR_NULL
 			  : text ? ob_str(id)
 				 : (struct ob_str){ (const char *)f->id->b, sizeof(f->id->b) } },
-		MY_INT("views", f->views),
-		MY_TEXT("key", f->key),
-		MY_TEXT("aggregate_type", f->aggregate_type),
-		MY_TEXT("aggregate_id", f->aggregate_id),
-		MY_TEXT("event_type", f->event_type),
-		MY_INT("after", f->after_seq),
-		MY_INT("low", reach->low),
-		MY_SQL("gaps", ob_buf_str(&gaps)),
-		MY_INT("limit", f->limit ? (int64_t)f->limit : INT64_MAX),
-		MY_END,
+		OB_ARG_INT("views", f->views),
+		OB_ARG_TEXT("key", f->key),
+		OB_ARG_TEXT("aggregate_type", f->aggregate_type),
+		OB_ARG_TEXT("aggregate_id", f->aggregate_id),
+		OB_ARG_TEXT("event_type", f->event_type),
+		OB_ARG_INT("after", f->after_seq),
+		OB_ARG_INT("low", reach->low),
+		OB_ARG_RAW("gaps", ob_buf_str(&gaps)),
+		OB_ARG_INT("limit", f->limit ? (int64_t)f->limit : INT64_MAX),
+		{ .name = NULL },
 	};
 
 	(void)my_packet_begin(p);
@@ -145,7 +145,7 @@ int my_list_messages(struct ob_store *store, const struct ob_filter *filter, str
 	if (r < 0)
 		return r;
 	my_packet_init(&p, s, "listing messages");
-	size_t now = MY_ADD0(&p, sql_mysql_now);
+	size_t now = MY_ADD0(&p, sql_mysql_time);
 	my_filter_add(&p, filter, &reach, false);
 	r = my_packet_run(&p, err);
 	for (my_use(&p, 1); r == 0 && my_step(&p);)

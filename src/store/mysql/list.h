@@ -13,6 +13,5 @@ void my_filter_add(struct my_packet *p, const struct ob_filter *filter,
 ob_store_list_fn my_list_messages;
 ob_store_operate_fn my_operate;
 ob_store_stats_fn my_stats;
-ob_store_throughput_fn my_throughput;
 
 #endif

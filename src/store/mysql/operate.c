@@ -110,7 +110,7 @@ static int write_changes(struct operating *o, const struct ob_buf *won, struct o
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	my_packet_init(&p, o->s, "changing messages");
-	(void)MY_ADD(&p, sql_mysql_verb_won, MY_BUF("won", won));
+	(void)MY_ADD(&p, sql_mysql_verb_won, OB_ARG_STR("won", ob_buf_view(won)));
 	my_changes_add(&p, &changes);
 	return my_packet_run(&p, err);
 }
@@ -131,8 +131,10 @@ static int operate_work(struct my_store *s, void *arg, struct ob_err *err)
 			my_add_number(&list, i);
 	}
 	ob_buf_addf(&parts, "[%s]", ob_buf_str(&list));
-	const struct my_arg args[] = { MY_TEXT("reader", o->operate->filter.reader),
-				       MY_UUID("owner", &nobody), MY_BUF("parts", &parts), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_TEXT("reader", o->operate->filter.reader),
+					   OB_ARG_UUID("owner", &nobody),
+					   OB_ARG_STR("parts", ob_buf_view(&parts)),
+					   { .name = NULL } };
 	int r = my_change(s, "changing messages", sql_mysql_verb_journal, args, err);
 	if (r >= 0)
 		r = read_rows(o, err);

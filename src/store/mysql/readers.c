@@ -31,8 +31,8 @@ static void spot_done(struct spot *spot)
 /* The last number, with those below it that may still appear. */
 static int find_end(struct my_store *s, struct spot *spot, struct ob_err *err)
 {
-	int r = my_number(s, "looking for a place in the log", sql_mysql_last_number,
-			  (const struct my_arg[]){ MY_END }, &spot->pos, err);
+	int r = my_number(s, "looking for a place in the log", sql_mysql_last_number, OB_NO_ARGS,
+			  &spot->pos, err);
 
 	if (r >= 0)
 		r = my_gaps_scan(s, spot->pos, &spot->gaps, err);
@@ -59,7 +59,7 @@ static int find_place(struct my_store *s, const struct ob_place *place, struct s
 		r = find_end(s, &spot, err);
 		if (r == 0)
 			r = MY_NUMBER(s, "looking for a place in the log", &first, err,
-				      sql_mysql_first_created_since, MY_INT("at", place->at));
+				      sql_mysql_first_created_since, OB_ARG_INT("at", place->at));
 		if (r > 0 && first > 0 && first <= spot.pos) {
 			spot.pos = first - 1;
 			if (!ob_gaps_remove(&spot.gaps, first, INT64_MAX - 1))
@@ -95,14 +95,14 @@ static int add_reader(struct my_store *s, const struct ob_reader *reader, const 
 	my_packet_init(&p, s, "making the reader");
 	p.writes = true;
 	(void)MY_ADD0(&p, sql_mysql_begin_write);
-	size_t made = MY_ADD(&p, sql_mysql_reader_insert, MY_STR("reader", reader->name),
-			     MY_STR("target", reader->target),
-			     MY_STR("filter", reader->filter.p ? reader->filter : OB_STR("")),
-			     MY_INT("temporary", reader->temporary));
-	(void)MY_ADD(&p, sql_mysql_reader_begin, MY_STR("reader", reader->name),
-		     MY_UUID("owner", &nobody), MY_INT("pos", spot->pos),
-		     MY_STR("seen", spot->gaps.count ? ob_buf_view(&spot->seen) : OB_STR_NULL),
-		     MY_BUF("parts", &parts));
+	size_t made = MY_ADD(&p, sql_mysql_reader_insert, OB_ARG_STR("reader", reader->name),
+			     OB_ARG_STR("target", reader->target),
+			     OB_ARG_STR("filter", reader->filter.p ? reader->filter : OB_STR("")),
+			     OB_ARG_INT("temporary", reader->temporary));
+	(void)MY_ADD(&p, sql_mysql_reader_begin, OB_ARG_STR("reader", reader->name),
+		     OB_ARG_UUID("owner", &nobody), OB_ARG_INT("pos", spot->pos),
+		     OB_ARG_STR("seen", spot->gaps.count ? ob_buf_view(&spot->seen) : OB_STR_NULL),
+		     OB_ARG_STR("parts", ob_buf_view(&parts)));
 	(void)MY_ADD0(&p, sql_mysql_commit);
 	r = my_packet_run(&p, err);
 	if (r == 0)
@@ -116,7 +116,7 @@ static int find_reader(struct my_store *s, const struct ob_reader *reader, struc
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	my_packet_init(&p, s, "looking for the reader");
-	(void)MY_ADD(&p, sql_mysql_reader_target, MY_STR("reader", reader->name));
+	(void)MY_ADD(&p, sql_mysql_reader_target, OB_ARG_STR("reader", reader->name));
 	int r = my_packet_run(&p, err);
 	my_use(&p, 0);
 	if (r == 0)
@@ -184,7 +184,7 @@ static int complete_reader(struct my_store *s, struct ob_reader *reader, struct 
 	my_reach_done(&reach);
 	int64_t exceptions;
 	r = MY_NUMBER(s, "listing readers", &exceptions, err, sql_mysql_reader_exceptions,
-		      MY_STR("reader", reader->name));
+		      OB_ARG_STR("reader", reader->name));
 	reader->exceptions = r > 0 ? (uint64_t)exceptions : 0;
 	return r < 0 ? r : 0;
 }
@@ -232,8 +232,9 @@ static int seek_work(struct my_store *s, void *arg, struct ob_err *err)
 	const struct seeking *k = arg;
 	OB_CLEANUP(ob_buf_done) struct ob_buf gaps = OB_BUF_INIT(SEEN_MAX);
 	int64_t there, epoch = 0;
-	const struct my_arg some[] = { MY_TEXT("reader", k->reader), MY_BUF("parts", &k->parts),
-				       MY_END };
+	const struct ob_sql_arg some[] = { OB_ARG_TEXT("reader", k->reader),
+					   OB_ARG_STR("parts", ob_buf_view(&k->parts)),
+					   { .name = NULL } };
 	int r = my_number(s, "moving the reader", sql_mysql_reader_lock, some, &there, err);
 
 	if (r == 0)
@@ -243,15 +244,15 @@ static int seek_work(struct my_store *s, void *arg, struct ob_err *err)
 	if (r < 0)
 		return r;
 	my_gaps_or("seq", &k->spot->gaps, &gaps);
-	const struct my_arg all[] = {
-		MY_TEXT("reader", k->reader),
-		MY_BUF("parts", &k->parts),
-		MY_INT("epoch", epoch + 1),
-		MY_UUID("owner", &nobody),
-		MY_INT("pos", k->spot->pos),
-		MY_STR("seen", k->spot->gaps.count ? ob_buf_view(&k->spot->seen) : OB_STR_NULL),
-		MY_SQL("gaps", ob_buf_str(&gaps)),
-		MY_END,
+	const struct ob_sql_arg all[] = {
+		OB_ARG_TEXT("reader", k->reader),
+		OB_ARG_STR("parts", ob_buf_view(&k->parts)),
+		OB_ARG_INT("epoch", epoch + 1),
+		OB_ARG_UUID("owner", &nobody),
+		OB_ARG_INT("pos", k->spot->pos),
+		OB_ARG_STR("seen", k->spot->gaps.count ? ob_buf_view(&k->spot->seen) : OB_STR_NULL),
+		OB_ARG_RAW("gaps", ob_buf_str(&gaps)),
+		{ .name = NULL },
 	};
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
@@ -298,7 +299,7 @@ int my_reader_delete(struct my_store *s, struct ob_str reader, struct ob_err *er
 	p.writes = true;
 	(void)MY_ADD0(&p, sql_mysql_begin_write);
 	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
-		(void)MY_ADD(&p, statements[i], MY_STR("reader", reader));
+		(void)MY_ADD(&p, statements[i], OB_ARG_STR("reader", reader));
 	(void)MY_ADD0(&p, sql_mysql_commit);
 	int r = my_packet_run(&p, err);
 	return r;
@@ -307,7 +308,7 @@ int my_reader_delete(struct my_store *s, struct ob_str reader, struct ob_err *er
 int my_reader_remove(struct ob_store *store, const char *reader, struct ob_err *err)
 {
 	struct my_store *s = (struct my_store *)store;
-	const struct my_arg args[] = { MY_TEXT("reader", reader), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_TEXT("reader", reader), { .name = NULL } };
 	int64_t there, busy = 0;
 	int r = my_number(s, "removing the reader", sql_mysql_reader_target, args, &there, err);
 

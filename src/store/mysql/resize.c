@@ -66,21 +66,23 @@ static int move_to(struct my_store *s, const struct resizing *z, struct ob_str r
 	my_partition_list(z->count, &parts);
 	my_gaps_or(column, &reach->gaps, &gaps);
 	ob_gaps_format(&reach->gaps, &seen);
-	const struct my_arg some[] = { MY_STR("reader", reader), MY_BUF("parts", &parts), MY_END };
+	const struct ob_sql_arg some[] = { OB_ARG_STR("reader", reader),
+					   OB_ARG_STR("parts", ob_buf_view(&parts)),
+					   { .name = NULL } };
 	int r = my_number(s, "changing the partitions", sql_mysql_highest_epoch, some, &epoch, err);
 	if (r < 0)
 		return r;
-	const struct my_arg args[] = {
-		MY_STR("reader", reader),
-		MY_BUF("parts", &parts),
-		MY_INT("old", z->old),
-		MY_INT("count", z->count * OB_LANES),
-		MY_INT("pos", reach->low),
-		MY_SQL("gaps", ob_buf_str(&gaps)),
-		MY_STR("seen", reach->gaps.count ? ob_buf_view(&seen) : OB_STR_NULL),
-		MY_INT("epoch", epoch + 1),
-		MY_UUID("owner", &nobody),
-		MY_END,
+	const struct ob_sql_arg args[] = {
+		OB_ARG_STR("reader", reader),
+		OB_ARG_STR("parts", ob_buf_view(&parts)),
+		OB_ARG_INT("old", z->old),
+		OB_ARG_INT("count", z->count * OB_LANES),
+		OB_ARG_INT("pos", reach->low),
+		OB_ARG_RAW("gaps", ob_buf_str(&gaps)),
+		OB_ARG_STR("seen", reach->gaps.count ? ob_buf_view(&seen) : OB_STR_NULL),
+		OB_ARG_INT("epoch", epoch + 1),
+		OB_ARG_UUID("owner", &nobody),
+		{ .name = NULL },
 	};
 	my_packet_init(&p, s, "changing the partitions");
 	(void)my_packet_add(&p, sql_mysql_resize_exceptions, args);
@@ -131,8 +133,9 @@ static int resize_work(struct my_store *s, void *arg, struct ob_err *err)
 		r = repartition(s, z, err);
 	if (r == 0)
 		r = move_readers(s, z, err);
-	const struct my_arg args[] = { MY_TEXT("name", "partition_count"),
-				       MY_INT("value", z->count), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_TEXT("name", "partition_count"),
+					   OB_ARG_INT("value", z->count),
+					   { .name = NULL } };
 	if (r == 0)
 		r = my_change(s, "changing the partitions", sql_mysql_meta_set, args, err);
 	return r < 0 ? r : 0;

@@ -59,9 +59,10 @@ static void add_parts(struct settling *g)
 
 static size_t add_statement(struct my_packet *p, const struct settling *g, const char *tmpl)
 {
-	return MY_ADD(p, tmpl, MY_TEXT("reader", g->settle->reader),
-		      MY_UUID("owner", &g->settle->owner), MY_BUF("parts", &g->parts),
-		      MY_SQL("seens", my_list(&g->seens)));
+	return MY_ADD(p, tmpl, OB_ARG_TEXT("reader", g->settle->reader),
+		      OB_ARG_UUID("owner", &g->settle->owner),
+		      OB_ARG_STR("parts", ob_buf_view(&g->parts)),
+		      OB_ARG_RAW("seens", my_list(&g->seens)));
 }
 
 static struct ob_settle_part *find_part(struct ob_settle *settle, uint32_t partition)

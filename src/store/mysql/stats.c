@@ -42,9 +42,11 @@ static int count_reader(struct my_store *s, struct ob_stats *stats, uint64_t cap
 		return r;
 	(void)snprintf(column, sizeof(column), "m.`%s`", s->base.layout->column[OB_COL_seq]);
 	my_gaps_or(column, &reach.gaps, &gaps);
-	const struct my_arg args[] = { MY_STR("reader", stats->reader), MY_INT("low", reach.low),
-				       MY_SQL("gaps", ob_buf_str(&gaps)),
-				       MY_INT("cap", cap ? (int64_t)cap + 1 : INT64_MAX), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_STR("reader", stats->reader),
+					   OB_ARG_INT("low", reach.low),
+					   OB_ARG_RAW("gaps", ob_buf_str(&gaps)),
+					   OB_ARG_INT("cap", cap ? (int64_t)cap + 1 : INT64_MAX),
+					   { .name = NULL } };
 	my_packet_init(&p, s, "counting");
 	(void)my_packet_add(&p, sql_mysql_stats_exceptions, args);
 	(void)my_packet_add(&p, sql_mysql_stats_log, args);
@@ -78,8 +80,8 @@ static int list_readers(struct my_store *s, const char *reader, struct my_rows *
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	my_packet_init(&p, s, "counting");
-	(void)MY_ADD0(&p, sql_mysql_now);
-	(void)MY_ADD(&p, sql_mysql_stats_readers, MY_TEXT("reader", reader));
+	(void)MY_ADD0(&p, sql_mysql_time);
+	(void)MY_ADD(&p, sql_mysql_stats_readers, OB_ARG_TEXT("reader", reader));
 	int r = my_packet_run(&p, err);
 	my_use(&p, 0);
 	if (r == 0 && my_step(&p))
@@ -112,32 +114,5 @@ int my_stats(struct ob_store *store, const char *reader, uint64_t cap, struct ob
 	*ret_stats = stats;
 	*ret_count = rows.count;
 	*ret_now_us = now_us;
-	return 0;
-}
-
-int my_throughput(struct ob_store *store, const char *reader, uint32_t minutes,
-		  struct ob_arena *arena, struct ob_minute **ret_minutes, size_t *ret_count,
-		  struct ob_err *err)
-{
-	struct my_rows rows = { .arena = arena, .size = sizeof(struct ob_minute) };
-	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
-
-	my_packet_init(&p, (struct my_store *)store, "reading the throughput");
-	(void)MY_ADD(&p, sql_mysql_throughput, MY_TEXT("reader", reader),
-		     MY_INT("minutes", minutes));
-	int r = my_packet_run(&p, err);
-	for (my_use(&p, 0); r == 0 && my_step(&p);) {
-		struct ob_minute *minute = my_rows_add(&rows);
-
-		if (!minute)
-			r = my_oom("reading the throughput", err);
-		else
-			*minute = (struct ob_minute){ my_time(&p, 0), (uint64_t)my_int(&p, 1),
-						      (uint64_t)my_int(&p, 2) };
-	}
-	if (r < 0)
-		return r;
-	*ret_minutes = (void *)rows.data;
-	*ret_count = rows.count;
 	return 0;
 }

@@ -50,7 +50,7 @@ static int64_t due_value(const struct ob_change *change)
 {
 	switch (change->due) {
 	case OB_DUE_AFTER:
-		return pg_us(change->delay_ms);
+		return ob_sql_us(change->delay_ms);
 	case OB_DUE_AVAILABLE:
 		return change->available_at_us;
 	case OB_DUE_NEVER:

@@ -94,7 +94,7 @@ int pg_list(struct ob_store *store, const struct ob_filter *filter, struct ob_ba
 	pg_text(&reader, filter->reader);
 	r = pg_add(s, PG_reader_target, &reader, err);
 	if (r == 0)
-		r = pg_add(s, PG_now, NULL, err);
+		r = pg_add(s, OB_SQL_time, NULL, err);
 	if (r == 0)
 		r = pg_add_filter(s, filter, sql_postgres_list_rows, err);
 	r = pg_finish(s, r, err);
@@ -197,7 +197,7 @@ int pg_stats(struct ob_store *store, const char *reader, uint64_t cap, struct ob
 	pg_text(&p, reader);
 	pg_int(&p, walk);
 	pg_int(&p, bounded ? (int64_t)cap : 0);
-	r = pg_add(s, PG_now, NULL, err);
+	r = pg_add(s, OB_SQL_time, NULL, err);
 	if (r == 0)
 		r = pg_add(s, PG_stats, &p, err);
 	r = pg_finish(s, r, err);
@@ -206,31 +206,4 @@ int pg_stats(struct ob_store *store, const char *reader, uint64_t cap, struct ob
 	*ret_now_us = pg_get_time(s->results[0], 0, 0);
 	*ret_stats = pg_collect(s, 1, read_stats, sizeof(**ret_stats), arena, ret_count);
 	return *ret_stats ? 0 : pg_oom("counting", err);
-}
-
-static bool read_minute(const PGresult *found, int row, struct ob_arena *arena, void *to)
-{
-	(void)arena;
-	*(struct ob_minute *)to = (struct ob_minute){
-		pg_get_time(found, row, 0),
-		(uint64_t)pg_get_int(found, row, 1),
-		(uint64_t)pg_get_int(found, row, 2),
-	};
-	return true;
-}
-
-int pg_throughput(struct ob_store *store, const char *reader, uint32_t minutes,
-		  struct ob_arena *arena, struct ob_minute **ret_minutes, size_t *ret_count,
-		  struct ob_err *err)
-{
-	struct pg_store *s = (struct pg_store *)store;
-	struct pg_params p = { 0 };
-
-	pg_text(&p, reader);
-	pg_int(&p, minutes);
-	int r = pg_run_one(s, PG_throughput, &p, err);
-	if (r < 0)
-		return r;
-	*ret_minutes = pg_collect(s, 0, read_minute, sizeof(**ret_minutes), arena, ret_count);
-	return *ret_minutes ? 0 : pg_oom("reading rows", err);
 }

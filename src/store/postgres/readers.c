@@ -2,6 +2,7 @@
 /* Readers of the PostgreSQL store: making, listing, moving and removing them. */
 #include "store/postgres/readers.h"
 
+#include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/stmt.h"
 
@@ -106,7 +107,8 @@ static int seek(struct pg_store *s, const char *reader, const struct ob_place *p
 		r = pg_add(s, PG_reader_target, &name, err);
 	/* Without lease rows there would be no epoch to write. */
 	if (r == 0)
-		r = pg_add(s, PG_seed, &name, err);
+		r = pg_driver.add(&s->base, OB_SQL_seed, OB_ARGS(OB_ARG_TEXT("reader", reader)),
+				  err);
 	if (r == 0)
 		r = pg_ask(s, PG_seek_leases, &name, err);
 	if (r < 0)

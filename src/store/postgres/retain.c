@@ -75,7 +75,7 @@ static int remove_old(struct retaining *g, struct ob_err *err)
 
 	if (g->retain->published_ms == OB_NEVER_MS || g->retain->limit == 0)
 		return 0;
-	pg_int(&p, pg_us(g->retain->published_ms));
+	pg_int(&p, ob_sql_us(g->retain->published_ms));
 	int r = pg_ask(g->s, PG_retain_bounds, &p, err);
 	if (r < 0)
 		return r;
@@ -97,11 +97,12 @@ static int remove_exceptions(struct retaining *g, struct ob_err *err)
 	int r = 0;
 
 	if (g->retain->dead_ms != OB_NEVER_MS) {
-		pg_int(&dead, pg_us(g->retain->dead_ms));
+		pg_int(&dead, ob_sql_us(g->retain->dead_ms));
 		r = run_counted(g->s, PG_retain_dead, &dead, &g->done->dead, err);
 	}
 	pg_int(&finished,
-	       pg_us(g->retain->published_ms == OB_NEVER_MS ? INT64_MAX : g->retain->published_ms));
+	       ob_sql_us(g->retain->published_ms == OB_NEVER_MS ? INT64_MAX
+								: g->retain->published_ms));
 	return r < 0 ? r : run_counted(g->s, PG_retain_finished, &finished, &ignored, err);
 }
 
@@ -114,13 +115,13 @@ static int prune_journal(struct retaining *g, struct ob_err *err)
 	int r = 0;
 
 	pg_int(&minutes, PRUNE_ROWS);
-	pg_int(&minutes, pg_us(never ? INT64_MAX : g->retain->published_ms));
+	pg_int(&minutes, ob_sql_us(never ? INT64_MAX : g->retain->published_ms));
 	for (int pass = 0; pass < PRUNE_PASSES && rows > 0 && r == 0; pass++)
 		r = run_counted(g->s, PG_prune_minutes, &minutes, &rows, err);
 	if (r < 0 || never)
 		return r;
 	pg_int(&old, PRUNE_ROWS);
-	pg_int(&old, pg_us(g->retain->published_ms));
+	pg_int(&old, ob_sql_us(g->retain->published_ms));
 	return run_counted(g->s, PG_prune_old, &old, &rows, err);
 }
 
@@ -148,7 +149,7 @@ static int tell_held(struct retaining *g, struct ob_arena *arena, struct ob_err 
 
 	if (g->retain->published_ms == OB_NEVER_MS)
 		return 0;
-	pg_int(&p, pg_us(g->retain->published_ms));
+	pg_int(&p, ob_sql_us(g->retain->published_ms));
 	int r = pg_ask(g->s, PG_held_by, &p, err);
 	if (r < 0 || PQntuples(g->s->results[0]) == 0)
 		return r;

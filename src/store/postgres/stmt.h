@@ -14,8 +14,7 @@
 
 #include "base/pgarray.h"
 #include "store/postgres/conn.h"
-
-enum { PG_PARAMS_MAX = 16 };
+#include "store/sql/sql.h"
 
 /* Parameters of one statement; borrowed, but for the arrays. */
 struct pg_params {
@@ -38,8 +37,6 @@ void pg_literal(struct pg_params *p, const char *value);
  */
 struct ob_pgarray *pg_array(struct pg_params *p, enum ob_pgtype type);
 struct ob_pgarray *pg_ints(struct pg_params *p); /* of numbers */
-/* A duration in us that can be added to any time. */
-int64_t pg_us(int64_t ms);
 
 /* Begin a transaction: queue its first statements. Refused while tx_begin's is open. */
 int pg_begin(struct pg_store *s, struct ob_err *err);
@@ -49,17 +46,18 @@ int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err);
 int pg_begin_snapshot(struct pg_store *s, struct ob_err *err);
 /* Settings of a connection that nobody else uses. */
 int pg_pin_session(struct pg_store *s, struct ob_err *err);
-/* Queue a statement; its result is s->results[n] of the next flush, n counted from 0. */
-int pg_add(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+/* Queue a statement (enum pg_id, or ob_sql_id where the driver has made its text); its result is
+ * s->results[n] of the next flush, n counted from 0. */
+int pg_add(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* The same with SQL that was put together from templates. */
 int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, struct pg_params *p,
 	       struct ob_err *err);
 /* Send and wait for the results. A failure rolls back and drops them all. */
 int pg_flush(struct pg_store *s, struct ob_err *err);
 /* Queue one and flush. */
-int pg_ask(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+int pg_ask(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* Begin, run one statement, commit; its result is s->results[0]. */
-int pg_run_one(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+int pg_run_one(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* Flush with a COMMIT after it. */
 int pg_commit(struct pg_store *s, struct ob_err *err);
 /* r < 0: roll back, keep *err and return r; else commit and return r. */
@@ -70,6 +68,9 @@ void pg_clear(struct pg_store *s);
 int pg_script(struct pg_store *s, const char *sql, const char *doing, struct ob_err *err);
 int pg_expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
 	      struct ob_buf *out, struct ob_err *err);
+
+/* The template of a statement of all databases. */
+const char *pg_template(enum ob_sql_id id);
 
 /* Cells of a result. NULL is 0. */
 int64_t pg_get_int(const PGresult *r, int row, int column);

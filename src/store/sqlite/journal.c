@@ -8,7 +8,7 @@
 
 #include "store/sqlite/stmt.h"
 
-static int read_journal(struct lite_store *s, enum lite_id id, struct lite_journal *ret_row,
+static int read_journal(struct lite_store *s, int id, struct lite_journal *ret_row,
 			struct ob_err *err)
 {
 	sqlite3_stmt *stmt = s->stmt[id];
@@ -31,7 +31,7 @@ int lite_journal_newest(struct lite_store *s, const char *reader, uint32_t parti
 {
 	int r = lite_bind(
 		s, LITE_journal_newest,
-		LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":partition", partition)), err);
+		OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("partition", partition)), err);
 
 	return r < 0 ? r : read_journal(s, LITE_journal_newest, ret_row, err);
 }
@@ -40,8 +40,8 @@ int lite_journal_row(struct lite_store *s, const char *reader, uint32_t partitio
 		     struct lite_journal *ret_row, struct ob_err *err)
 {
 	int r = lite_bind(s, LITE_journal_row,
-			  LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":partition", partition),
-				    LITE_INT(":batch", batch)),
+			  OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("partition", partition),
+				  OB_ARG_INT("batch", batch)),
 			  err);
 
 	return r < 0 ? r : read_journal(s, LITE_journal_row, ret_row, err);
@@ -51,11 +51,11 @@ int lite_journal_add(struct lite_store *s, const char *reader, uint32_t partitio
 		     const struct lite_journal *row, struct ob_err *err)
 {
 	int r = lite_run(s, LITE_journal_add,
-			 LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":partition", partition),
-				   LITE_INT(":batch", row->batch), LITE_INT(":epoch", row->epoch),
-				   LITE_UUID(":owner", &row->owner), LITE_INT(":pos", row->pos),
-				   LITE_INT(":published", row->published),
-				   LITE_INT(":failed", row->failed)),
+			 OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("partition", partition),
+				 OB_ARG_INT("batch", row->batch), OB_ARG_INT("epoch", row->epoch),
+				 OB_ARG_UUID("owner", &row->owner), OB_ARG_INT("pos", row->pos),
+				 OB_ARG_INT("published", row->published),
+				 OB_ARG_INT("failed", row->failed)),
 			 err);
 
 	return r < 0 ? r : 0;
@@ -64,7 +64,7 @@ int lite_journal_add(struct lite_store *s, const char *reader, uint32_t partitio
 int lite_log_end(struct lite_store *s, int64_t *ret_seq, struct ob_err *err)
 {
 	const char *table = s->base.layout->table[OB_TABLE_outbox];
-	int r = lite_value(s, LITE_end_of_log, LITE_ARGS(LITE_TEXT(":table", table)), ret_seq, err);
+	int r = lite_value(s, LITE_end_of_log, OB_ARGS(OB_ARG_TEXT("table", table)), ret_seq, err);
 
 	return r < 0 ? r : 0;
 }

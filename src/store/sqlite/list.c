@@ -104,17 +104,19 @@ int lite_pick(struct lite_store *s, const struct ob_filter *filter, struct ob_er
 	list_views(filter->views, &views);
 	(void)snprintf(s->pick_views, sizeof(s->pick_views), "%s", ob_buf_str(&views));
 	ob_buf_done(&views);
+	struct ob_sql_arg id = OB_ARG_TEXT("id", NULL);
 	if (filter->id)
-		lite_bind_args(s->pick, LITE_ARGS(lite_id_arg(s, filter->id, s->pick_id)));
-	lite_bind_args(s->pick,
-		       LITE_ARGS(LITE_TEXT(":reader", filter->reader), LITE_INT(":now", s->now),
-				 LITE_TEXT(":key", filter->key), LITE_TEXT(":views", s->pick_views),
-				 LITE_TEXT(":aggregate_type", filter->aggregate_type),
-				 LITE_TEXT(":aggregate_id", filter->aggregate_id),
-				 LITE_TEXT(":event_type", filter->event_type),
-				 LITE_INT(":low", low), LITE_INT(":after", filter->after_seq),
-				 LITE_INT(":limit", filter->limit ? (int64_t)filter->limit : -1)));
-	return 0;
+		id = lite_id_arg(s, filter->id, s->pick_id);
+	return lite_bind_args(
+		s, s->pick,
+		OB_ARGS(OB_ARG_TEXT("reader", filter->reader), id, OB_ARG_TEXT("key", filter->key),
+			OB_ARG_TEXT("views", s->pick_views),
+			OB_ARG_TEXT("aggregate_type", filter->aggregate_type),
+			OB_ARG_TEXT("aggregate_id", filter->aggregate_id),
+			OB_ARG_TEXT("event_type", filter->event_type), OB_ARG_INT("low", low),
+			OB_ARG_INT("after", filter->after_seq),
+			OB_ARG_INT("limit", filter->limit ? (int64_t)filter->limit : -1)),
+		err);
 }
 
 int lite_pick_next(struct lite_store *s, struct ob_verb_row *ret_row, struct ob_err *err)
@@ -150,7 +152,7 @@ static int list_row(struct lite_store *s, const char *reader, int64_t seq, struc
 {
 	struct ob_message *ignored;
 	int r = lite_bind(s, LITE_list_row,
-			  LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":seq", seq)), err);
+			  OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("seq", seq)), err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_list_row, err);

@@ -13,7 +13,6 @@ void lite_pick_done(struct lite_store *s);
 
 ob_store_list_fn lite_list;
 ob_store_stats_fn lite_stats;
-ob_store_throughput_fn lite_throughput;
 
 /* operate.c */
 ob_store_operate_fn lite_operate;

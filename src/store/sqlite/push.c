@@ -41,11 +41,11 @@ static int stamp(struct lite_store *s, const struct outbox_message *m, const str
 	s->now = now;
 	int r = lite_run(
 		s, LITE_stamp,
-		LITE_ARGS(
-			lite_id_arg(s, &uuid, text),
-			LITE_TEXT(":target", m->target ? m->target : "default"),
-			LITE_INT(":due_at", m->delay_ms ? now + lite_us((int64_t)m->delay_ms) : 0),
-			LITE_INT(":occurred_at", m->occurred_at_us ? m->occurred_at_us : now)),
+		OB_ARGS(lite_id_arg(s, &uuid, text),
+			OB_ARG_TEXT("target", m->target ? m->target : "default"),
+			OB_ARG_INT("due_at",
+				   m->delay_ms ? now + ob_sql_us((int64_t)m->delay_ms) : 0),
+			OB_ARG_INT("occurred_at", m->occurred_at_us ? m->occurred_at_us : now)),
 		err);
 	return r < 0 ? r : 0;
 }

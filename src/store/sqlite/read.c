@@ -43,13 +43,13 @@ static bool fits(const struct reading *g, sqlite3_stmt *stmt)
 }
 
 /* Bind what most of these statements ask by. */
-static int ask(struct reading *g, enum lite_id id, uint32_t partition, int64_t seq,
-	       struct ob_str queue, struct ob_err *err)
+static int ask(struct reading *g, int id, uint32_t partition, int64_t seq, struct ob_str queue,
+	       struct ob_err *err)
 {
 	return lite_bind(g->s, id,
-			 LITE_ARGS(LITE_TEXT(":reader", g->read->reader),
-				   LITE_INT(":partition", partition), LITE_INT(":seq", seq),
-				   LITE_STR(":queue", queue)),
+			 OB_ARGS(OB_ARG_TEXT("reader", g->read->reader),
+				 OB_ARG_INT("partition", partition), OB_ARG_INT("seq", seq),
+				 OB_ARG_STR("queue", queue)),
 			 err);
 }
 
@@ -60,7 +60,7 @@ static int add_excepted(struct reading *g, int64_t seq, enum ob_state state, uin
 			struct ob_str queue, struct ob_err *err)
 {
 	struct ob_message *m;
-	int r = lite_bind(g->s, LITE_load, LITE_ARGS(LITE_INT(":seq", seq)), err);
+	int r = lite_bind(g->s, LITE_load, OB_ARGS(OB_ARG_INT("seq", seq)), err);
 
 	if (r == 0)
 		r = lite_step(g->s, LITE_load, err);
@@ -136,13 +136,13 @@ static int add_due(struct reading *g, struct ob_err *err)
 /* ---- the log --------------------------------------------------------- */
 
 /* One number; 0 when there is none. */
-static int ask_value(struct reading *g, enum lite_id id, uint32_t partition, int64_t seq,
+static int ask_value(struct reading *g, int id, uint32_t partition, int64_t seq,
 		     struct ob_str queue, int64_t *ret_value, struct ob_err *err)
 {
 	return lite_value(g->s, id,
-			  LITE_ARGS(LITE_TEXT(":reader", g->read->reader),
-				    LITE_INT(":partition", partition), LITE_INT(":seq", seq),
-				    LITE_STR(":queue", queue)),
+			  OB_ARGS(OB_ARG_TEXT("reader", g->read->reader),
+				  OB_ARG_INT("partition", partition), OB_ARG_INT("seq", seq),
+				  OB_ARG_STR("queue", queue)),
 			  ret_value, err);
 }
 
@@ -224,8 +224,8 @@ static int walk(struct reading *g, int64_t low, int64_t end, int64_t *ret_last, 
 {
 	uint32_t before = g->batch->count;
 	int r = lite_bind(g->s, LITE_walk,
-			  LITE_ARGS(LITE_INT(":pos", low), LITE_INT(":end", end),
-				    LITE_TEXT(":target", g->read->target)),
+			  OB_ARGS(OB_ARG_INT("pos", low), OB_ARG_INT("end", end),
+				  OB_ARG_TEXT("target", g->read->target)),
 			  err);
 	sqlite3_stmt *stmt = g->s->stmt[LITE_walk];
 

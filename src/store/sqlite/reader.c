@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite/journal.h"
-#include "store/sqlite/lease.h"
 #include "store/sqlite/stmt.h"
 
 #include <inttypes.h>
@@ -12,10 +11,10 @@
 enum { NAMES_MAX = 1 << 16 };
 
 /* Run a statement about a reader; 0 on success. */
-static int run_for(struct lite_store *s, enum lite_id id, const char *reader, int64_t pos,
+static int run_for(struct lite_store *s, int id, const char *reader, int64_t pos,
 		   struct ob_err *err)
 {
-	int r = lite_run(s, id, LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":pos", pos)),
+	int r = lite_run(s, id, OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("pos", pos)),
 			 err);
 
 	return r < 0 ? r : 0;
@@ -37,7 +36,7 @@ static int find_place(struct lite_store *s, const struct ob_place *place, int64_
 		return r;
 	r = lite_log_end(s, ret_pos, err);
 	if (r == 0 && place->start == OB_START_TIME) {
-		r = lite_value(s, LITE_place_by_time, LITE_ARGS(LITE_INT(":at", place->at)), &first,
+		r = lite_value(s, LITE_place_by_time, OB_ARGS(OB_ARG_INT("at", place->at)), &first,
 			       err);
 		first = r > 0 ? first : INT64_MAX;
 	}
@@ -54,7 +53,7 @@ static int find_place(struct lite_store *s, const struct ob_place *place, int64_
 /* 1: it is there, and reads that target; 0: it is not. */
 static int find_reader(struct lite_store *s, const struct ob_reader *reader, struct ob_err *err)
 {
-	int r = lite_bind(s, LITE_reader_get, LITE_ARGS(LITE_STR(":reader", reader->name)), err);
+	int r = lite_bind(s, LITE_reader_get, OB_ARGS(OB_ARG_STR("reader", reader->name)), err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_reader_get, err);
@@ -76,14 +75,14 @@ static int make_reader(struct lite_store *s, const struct ob_reader *reader, int
 {
 	int r = lite_run(
 		s, LITE_reader_add,
-		LITE_ARGS(LITE_STR(":reader", reader->name), LITE_STR(":target", reader->target),
-			  LITE_STR(":filter", reader->filter.p ? reader->filter : OB_STR("")),
-			  LITE_INT(":temporary", reader->temporary)),
+		OB_ARGS(OB_ARG_STR("reader", reader->name), OB_ARG_STR("target", reader->target),
+			OB_ARG_STR("filter", reader->filter.p ? reader->filter : OB_STR("")),
+			OB_ARG_INT("temporary", reader->temporary)),
 		err);
 
 	if (r >= 0)
 		r = lite_run(s, LITE_reader_begin,
-			     LITE_ARGS(LITE_STR(":reader", reader->name), LITE_INT(":pos", pos)),
+			     OB_ARGS(OB_ARG_STR("reader", reader->name), OB_ARG_INT("pos", pos)),
 			     err);
 	return r;
 }
@@ -130,7 +129,7 @@ int lite_reader_list(struct lite_store *s, const char *reader, struct ob_arena *
 		     struct ob_reader **ret_readers, size_t *ret_count, struct ob_err *err)
 {
 	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_reader) };
-	int r = lite_bind(s, LITE_readers, LITE_ARGS(LITE_TEXT(":reader", reader)), err);
+	int r = lite_bind(s, LITE_readers, OB_ARGS(OB_ARG_TEXT("reader", reader)), err);
 
 	while (r >= 0 && (r = lite_step(s, LITE_readers, err)) > 0) {
 		if (!read_reader(s->stmt[LITE_readers], arena, lite_rows_add(&rows)))
@@ -171,14 +170,13 @@ static int seek(struct lite_store *s, const char *reader, int64_t pos, struct ob
 	int64_t ignored;
 	int r = lite_reader_low(s, reader, &ignored, err);
 	/* A lease that nobody has made yet takes part, so that the epochs of both agree. */
-	int count = r < 0 ? r : lite_seed_leases(s, reader, err);
-
-	r = count < 0 ? count : run_for(s, LITE_free_leases, reader, 0, err);
 	if (r == 0)
-		r = lite_run(s, LITE_seek_journal,
-			     LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":pos", pos),
-				       LITE_INT(":count", count)),
-			     err);
+		r = run_for(s, OB_SQL_seed, reader, 0, err);
+	if (r == 0)
+		r = lite_run(s, OB_SQL_free_leases,
+			     OB_ARGS(OB_ARG_TEXT("reader", reader), OB_ARG_INT("all", 1)), err);
+	if (r >= 0)
+		r = run_for(s, LITE_seek_journal, reader, pos, err);
 	return r < 0 ? r : run_for(s, LITE_seek_exceptions, reader, pos, err);
 }
 
@@ -196,9 +194,9 @@ int lite_reader_seek(struct ob_store *store, const char *reader, const struct ob
 
 int lite_reader_forget(struct lite_store *s, const char *reader, struct ob_err *err)
 {
-	static const enum lite_id steps[] = { LITE_remove_reader, LITE_remove_batches,
-					      LITE_remove_exceptions, LITE_remove_leases,
-					      LITE_remove_workers };
+	static const int steps[] = { LITE_remove_reader, LITE_remove_batches,
+				     LITE_remove_exceptions, LITE_remove_leases,
+				     LITE_remove_workers };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
@@ -212,7 +210,7 @@ static int remove_idle(struct lite_store *s, const char *reader, struct ob_err *
 	int r = lite_reader_low(s, reader, &ignored, err);
 
 	if (r == 0)
-		r = lite_value(s, LITE_busy_workers, LITE_ARGS(LITE_TEXT(":reader", reader)),
+		r = lite_value(s, LITE_busy_workers, OB_ARGS(OB_ARG_TEXT("reader", reader)),
 			       &workers, err);
 	if (r >= 0 && workers > 0)
 		return ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,

@@ -100,7 +100,7 @@ int lite_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err 
 	struct ob_err ignored = OB_ERR_INIT;
 
 	if (relax)
-		(void)lite_run(s, LITE_synchronous_normal, LITE_NONE, &ignored);
+		(void)lite_run(s, LITE_synchronous_normal, OB_NO_ARGS, &ignored);
 	int r = lite_begin(s, "settling", err);
 	if (r == 0)
 		r = lite_end(s, settle_all(s, settle, err), err);

@@ -25,7 +25,7 @@ static int note_oldest(const struct counting *c, struct ob_stats *stats, int64_t
 		       struct ob_err *err)
 {
 	int64_t created_at;
-	int r = lite_value(c->s, LITE_created_at, LITE_ARGS(LITE_INT(":seq", seq)), &created_at,
+	int r = lite_value(c->s, LITE_created_at, OB_ARGS(OB_ARG_INT("seq", seq)), &created_at,
 			   err);
 
 	if (r > 0 && (stats->oldest_due_us == 0 || created_at < stats->oldest_due_us))
@@ -34,13 +34,13 @@ static int note_oldest(const struct counting *c, struct ob_stats *stats, int64_t
 }
 
 /* Run stats_log or stats_exceptions: a view, how many, and the lowest that is due. */
-static int count_rows(const struct counting *c, enum lite_id id, struct ob_stats *stats,
-		      int64_t low, struct ob_err *err)
+static int count_rows(const struct counting *c, int id, struct ob_stats *stats, int64_t low,
+		      struct ob_err *err)
 {
 	uint64_t sum = 0;
 	int r = lite_bind(c->s, id,
-			  LITE_ARGS(LITE_STR(":reader", stats->reader), LITE_INT(":low", low),
-				    LITE_INT(":limit", c->cap ? (int64_t)c->cap + 1 : -1)),
+			  OB_ARGS(OB_ARG_STR("reader", stats->reader), OB_ARG_INT("low", low),
+				  OB_ARG_INT("limit", c->cap ? (int64_t)c->cap + 1 : -1)),
 			  err);
 	sqlite3_stmt *stmt = c->s->stmt[id];
 
@@ -73,7 +73,7 @@ static int count_reader(const struct counting *c, const struct ob_reader *reader
 	if (r == 0)
 		r = count_rows(c, LITE_stats_exceptions, stats, 0, err);
 	if (r == 0)
-		r = lite_value(c->s, LITE_stats_held, LITE_ARGS(LITE_STR(":reader", reader->name)),
+		r = lite_value(c->s, LITE_stats_held, OB_ARGS(OB_ARG_STR("reader", reader->name)),
 			       &held, err);
 	stats->held_keys = c->cap && (uint64_t)held > c->cap ? c->cap : (uint64_t)held;
 	return r < 0 ? r : 0;
@@ -111,39 +111,5 @@ int lite_stats(struct ob_store *store, const char *reader, uint64_t cap, struct 
 	*ret_stats = (void *)rows.data;
 	*ret_count = rows.count;
 	*ret_now_us = s->now;
-	return 0;
-}
-
-int lite_throughput(struct ob_store *store, const char *reader, uint32_t minutes,
-		    struct ob_arena *arena, struct ob_minute **ret_minutes, size_t *ret_count,
-		    struct ob_err *err)
-{
-	struct lite_store *s = (struct lite_store *)store;
-	struct lite_rows rows = { .arena = arena, .size = sizeof(struct ob_minute) };
-	int r = lite_ready(s, "reading the throughput", false, err);
-
-	if (r == 0)
-		r = lite_bind(
-			s, LITE_throughput,
-			LITE_ARGS(LITE_TEXT(":reader", reader), LITE_INT(":minutes", minutes)),
-			err);
-	sqlite3_stmt *stmt = s->stmt[LITE_throughput];
-	while (r >= 0 && (r = lite_step(s, LITE_throughput, err)) > 0) {
-		struct ob_minute *minute = lite_rows_add(&rows);
-
-		if (!minute) {
-			lite_reset(s, LITE_throughput);
-			return lite_oom(s, err);
-		}
-		*minute = (struct ob_minute){
-			sqlite3_column_int64(stmt, 0),
-			(uint64_t)sqlite3_column_int64(stmt, 1),
-			(uint64_t)sqlite3_column_int64(stmt, 2),
-		};
-	}
-	if (r < 0)
-		return r;
-	*ret_minutes = (void *)rows.data;
-	*ret_count = rows.count;
 	return 0;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The operations that are the same in every SQL database; each has its contract in store/store.h.
+ */
+#ifndef OB_STORE_SQL_OPS_H
+#define OB_STORE_SQL_OPS_H
+
+#include "store/sql/sql.h"
+
+ob_store_beat_fn ob_sql_op_beat;
+ob_store_reap_fn ob_sql_op_reap;
+ob_store_leave_fn ob_sql_op_leave;
+ob_store_workers_fn ob_sql_op_workers;
+ob_store_seed_fn ob_sql_op_seed;
+ob_store_take_fn ob_sql_op_take;
+ob_store_renew_fn ob_sql_op_renew;
+ob_store_release_fn ob_sql_op_release;
+ob_store_partitions_fn ob_sql_op_partitions;
+ob_store_free_leases_fn ob_sql_op_free_leases;
+ob_store_throughput_fn ob_sql_op_throughput;
+
+/* Their part of a backend's table. */
+#define OB_SQL_OPS \
+	.beat = ob_sql_op_beat, .reap = ob_sql_op_reap, .leave = ob_sql_op_leave, \
+	.workers = ob_sql_op_workers, .seed = ob_sql_op_seed, .take = ob_sql_op_take, \
+	.renew = ob_sql_op_renew, .release = ob_sql_op_release, \
+	.partitions = ob_sql_op_partitions, .free_leases = ob_sql_op_free_leases, \
+	.throughput = ob_sql_op_throughput
+
+#endif
