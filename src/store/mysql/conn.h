@@ -64,8 +64,6 @@ int my_oom(const char *doing, struct ob_err *err);
 int my_exec(struct my_store *s, MYSQL *db, const char *sql, const char *doing, struct ob_err *err);
 /* Roll back whatever is open; a connection on which that fails is not used again. */
 void my_rollback(struct my_store *s);
-/* A duration in microseconds, cut to a hundred years. */
-int64_t my_us(int64_t ms);
 
 /* ---- address: url.c -------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include "store/mysql/counter.h"
 #include "base/cleanup.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
 
 #include "sql_mysql.h"

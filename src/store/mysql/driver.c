@@ -7,12 +7,21 @@
  */
 #include "store/mysql/driver.h"
 #include "base/fault.h"
+#include "store/mysql/gaps.h"
+#include "store/mysql/place.h"
+#include "store/mysql/reach.h"
 
 #include "sql_mysql.h"
 
 #include <mysqld_error.h>
 
-enum { COLLISION_TRIES = 10, TIMEOUT_TRIES = 2, STATEMENTS_MAX = 64 };
+enum {
+	COLLISION_TRIES = 100, /* a verb against workers that settle all the time */
+	TIMEOUT_TRIES = 2,
+	STATEMENTS_MAX = 64,
+	ARGS_MAX = 24,
+	GAPS_MAX = 64 << 20,
+};
 
 static const char *const templates[] = {
 #define X(name, planned) sql_mysql_##name,
@@ -27,11 +36,26 @@ struct my_run {
 	size_t places[STATEMENTS_MAX]; /* of a statement in the packet */
 	size_t count;
 	size_t statement, row; /* the one that p stands on */
+	/* What statements may ask for besides their values: the lowest position of the reader that
+	 * they are about, and a condition that its gaps fulfil, for a row of the log and for an
+	 * exception; " OR ..." or nothing. */
+	int64_t low;
+	struct ob_buf gaps, seek_gaps;
 };
 
 static struct my_run *run_of(struct ob_store *store)
 {
 	return ((struct my_store *)store)->run;
+}
+
+static bool has_run(struct my_store *s)
+{
+	if (s->run)
+		return true;
+	s->run = calloc(1, sizeof(*s->run));
+	if (s->run)
+		s->run->gaps = s->run->seek_gaps = OB_BUF_INIT(GAPS_MAX);
+	return s->run != NULL;
 }
 
 static void start_packet(struct my_run *run)
@@ -47,16 +71,14 @@ static int my_begin(struct ob_store *store, enum ob_sql_mode mode, const char *d
 {
 	struct my_store *s = (struct my_store *)store;
 
-	if (!s->run)
-		s->run = calloc(1, sizeof(*s->run));
-	if (!s->run)
+	if (!has_run(s))
 		return my_oom(doing, err);
 	if (s->in_tx)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "a transaction is open on this store: end it first");
 	my_packet_done(&s->run->p);
 	my_packet_init(&s->run->p, s, doing);
-	s->run->writes = s->run->p.writes = mode != OB_SQL_READ && mode != OB_SQL_PEEK;
+	s->run->writes = s->run->p.writes = mode >= OB_SQL_WRITE;
 	s->run->alone = mode == OB_SQL_ALONE;
 	start_packet(s->run);
 	s->code = 0;
@@ -68,12 +90,30 @@ static bool is_empty(const char *tmpl)
 	return tmpl[strspn(tmpl, "\n")] == '\0';
 }
 
+/* The values of a statement, and those of ours. */
+static void all_args(const struct my_run *run, const struct ob_sql_arg *args,
+		     struct ob_sql_arg all[ARGS_MAX])
+{
+	size_t n = 0;
+
+	while (args[n].name && n < ARGS_MAX - 4) {
+		all[n] = args[n];
+		n++;
+	}
+	all[n++] = OB_ARG_INT("low", run->low);
+	all[n++] = OB_ARG_RAW("gaps", ob_buf_str(&run->gaps));
+	all[n++] = OB_ARG_RAW("seek_gaps", ob_buf_str(&run->seek_gaps));
+	all[n].name = NULL;
+}
+
 static int my_add(struct ob_store *store, enum ob_sql_id id, const struct ob_sql_arg *args,
 		  struct ob_err *err)
 {
 	struct my_store *s = (struct my_store *)store;
 	struct my_run *run = s->run;
+	struct ob_sql_arg all[ARGS_MAX];
 
+	all_args(run, args, all);
 	if (run->sent)
 		start_packet(run);
 	if (run->count == STATEMENTS_MAX)
@@ -82,7 +122,7 @@ static int my_add(struct ob_store *store, enum ob_sql_id id, const struct ob_sql
 	if (run->p.statements == 0 && run->writes && !run->alone && !s->in_work)
 		(void)MY_ADD0(&run->p, sql_mysql_begin_write);
 	run->places[run->count++] =
-		is_empty(templates[id]) ? SIZE_MAX : my_packet_add(&run->p, templates[id], args);
+		is_empty(templates[id]) ? SIZE_MAX : my_packet_add(&run->p, templates[id], all);
 	if (run->p.err.status)
 		*err = run->p.err;
 	return run->p.err.status;
@@ -213,10 +253,52 @@ static struct ob_str my_get_str(struct ob_store *store, size_t statement, size_t
 	return my_str(stand_on(store, statement, row), (unsigned)column);
 }
 
+/* ---- what a reader has behind it ------------------------------------- */
+
+static int my_learn_reach(struct ob_store *store, struct ob_str reader, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	char column[OB_IDENT_SIZE + 8];
+	struct my_reach reach;
+	int r = has_run(s) ? my_reach_read(s, reader, -1, &reach, err)
+			   : my_oom("reading the journal", err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(column, sizeof(column), "m.`%s`", store->layout->column[OB_COL_seq]);
+	ob_buf_clear(&s->run->gaps);
+	my_gaps_or(column, &reach.gaps, &s->run->gaps);
+	s->run->low = reach.low;
+	my_reach_done(&reach);
+	return s->run->gaps.failed ? my_oom("reading the journal", err) : 0;
+}
+
+static int my_learn_place(struct ob_store *store, const struct ob_place *place, int64_t *ret_pos,
+			  struct ob_buf *seen, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	struct ob_gaps gaps = { 0 };
+	int r = has_run(s) ? my_find_place(s, place, ret_pos, &gaps, err)
+			   : my_oom("looking for a place in the log", err);
+
+	if (r == 0) {
+		ob_buf_clear(&s->run->seek_gaps);
+		my_gaps_or("seq", &gaps, &s->run->seek_gaps);
+		ob_gaps_format(&gaps, seen);
+		if (s->run->seek_gaps.failed || seen->failed)
+			r = my_oom("looking for a place in the log", err);
+	}
+	ob_gaps_done(&gaps);
+	return r;
+}
+
 void my_run_free(struct my_run *run)
 {
-	if (run)
-		my_packet_done(&run->p);
+	if (!run)
+		return;
+	my_packet_done(&run->p);
+	ob_buf_done(&run->gaps);
+	ob_buf_done(&run->seek_gaps);
 	free(run);
 }
 
@@ -232,4 +314,6 @@ const struct ob_sql_driver my_driver = {
 	.get_int = my_get_int,
 	.get_time = my_get_time,
 	.get_str = my_get_str,
+	.reach = my_learn_reach,
+	.place = my_learn_place,
 };

@@ -3,13 +3,14 @@
 #include "base/cleanup.h"
 #include "store/mysql/message.h"
 #include "store/mysql/read.h"
+#include "store/share.h"
 
 #include "sql_mysql.h"
 
 enum { HEADS_PIECE = 64 };
 
 /* Columns after those of a message. */
-enum { COL_ATTEMPTS = MY_MESSAGE_COLUMNS, COL_STATE, COL_QUEUE, COL_MAY_GO };
+enum { COL_ATTEMPTS = OB_SQL_MESSAGE_COLUMNS, COL_STATE, COL_QUEUE, COL_MAY_GO };
 
 size_t my_due_ask(struct my_packet *p, const struct my_due *due)
 {
@@ -25,21 +26,6 @@ size_t my_due_ask(struct my_packet *p, const struct my_due *due)
 		      OB_ARG_INT("limit", due->read->exception_limit));
 }
 
-static bool is_excluded(const struct ob_read *read, int64_t seq)
-{
-	size_t low = 0, high = read->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (read->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < read->exclude_count && read->exclude[low] == seq;
-}
-
 /* A head with what follows it; 1: there is no room for more. */
 static int read_queue(struct my_packet *p, size_t statement, struct my_due *due, struct ob_err *err)
 {
@@ -51,14 +37,13 @@ static int read_queue(struct my_packet *p, size_t statement, struct my_due *due,
 		if (r < 0)
 			return r;
 		/* What follows a row that may not go, or that is on its way, waits for it. */
-		if (!my_int(p, COL_MAY_GO) || is_excluded(due->read, m.seq))
+		if (!my_int(p, COL_MAY_GO) || ob_read_excludes(due->read, m.seq))
 			return 0;
 		if (due->batch->count == due->read->exception_limit ||
 		    !my_read_fits(due->read, due->batch, &m))
 			return 1;
 		m.attempts = (uint32_t)my_int(p, COL_ATTEMPTS);
 		m.state = (uint8_t)my_int(p, COL_STATE);
-		m.queue = my_str(p, COL_QUEUE);
 		m.excepted = true;
 		m.queue = my_str(p, COL_QUEUE);
 		r = my_add_message(due->batch, &m, err);

@@ -23,7 +23,7 @@
 enum { SPAN = 200000, LIST_MAX = 1 << 20, WHERE_MAX = 64 << 20 };
 
 /* Columns after those of a message. */
-enum { COL_EXCEPTED = MY_MESSAGE_COLUMNS, COL_HELD, COL_DELAYED };
+enum { COL_EXCEPTED = OB_SQL_MESSAGE_COLUMNS, COL_HELD, COL_DELAYED };
 
 enum { NOT_OURS = -1, PARTS = OB_PARTITIONS_MAX * OB_LANES };
 

@@ -7,11 +7,13 @@
  */
 #include "base/cleanup.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
 #include "store/mysql/tx.h"
 
 #include "sql_mysql.h"
+
+#include <inttypes.h>
 
 enum { LIST_MAX = 1 << 20, GAPS_MAX = 64 << 20, SETUP_WAIT_S = 20 };
 
@@ -63,7 +65,9 @@ static int move_to(struct my_store *s, const struct resizing *z, struct ob_str r
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	(void)snprintf(column, sizeof(column), "m.`%s`", s->base.layout->column[OB_COL_seq]);
-	my_partition_list(z->count, &parts);
+	for (int64_t i = 0; i < z->count * OB_LANES; i++)
+		ob_buf_addf(&parts, "%c[%" PRId64 "]", i ? ',' : '[', i);
+	ob_buf_addc(&parts, ']');
 	my_gaps_or(column, &reach->gaps, &gaps);
 	ob_gaps_format(&reach->gaps, &seen);
 	const struct ob_sql_arg some[] = { OB_ARG_STR("reader", reader),
@@ -89,7 +93,7 @@ static int move_to(struct my_store *s, const struct resizing *z, struct ob_str r
 	(void)my_packet_add(&p, sql_mysql_resize_done, args);
 	(void)my_packet_add(&p, sql_mysql_leases_move, args);
 	(void)my_packet_add(&p, sql_mysql_journal_move, args);
-	(void)my_packet_add(&p, sql_mysql_resize_forget, args);
+	(void)my_packet_add(&p, sql_mysql_seek_forget, args);
 	(void)my_packet_add(&p, sql_mysql_resize_forget_gone, args);
 	(void)my_packet_add(&p, sql_mysql_resize_promote, args);
 	r = my_packet_run(&p, err);

@@ -7,8 +7,9 @@
 #include "base/cleanup.h"
 #include "log/retention.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
+#include "store/sql/ops.h"
 
 #include "sql_mysql.h"
 
@@ -28,7 +29,7 @@ struct retaining {
 
 static int64_t age_us(int64_t ms)
 {
-	return my_us(ms == OB_NEVER_MS ? INT64_MAX : ms);
+	return ob_sql_us(ms == OB_NEVER_MS ? INT64_MAX : ms);
 }
 
 static int read_names(struct retaining *g, const char *tmpl, struct my_rows *rows,
@@ -49,14 +50,23 @@ static int read_names(struct retaining *g, const char *tmpl, struct my_rows *row
 	return r;
 }
 
+static int forget_reader(struct my_store *s, struct ob_str reader, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+
+	ob_sql_begin(&q, &s->base, OB_SQL_WRITE, "removing the reader");
+	for (size_t i = 0; i < ob_sql_removal_count; i++)
+		(void)ob_sql_add(&q, ob_sql_removal[i], OB_ARGS(OB_ARG_STR("reader", reader)));
+	return ob_sql_commit(&q, err);
+}
+
 static int remove_ended(struct retaining *g, struct ob_err *err)
 {
 	struct my_rows ended;
 	int r = read_names(g, sql_mysql_ended_readers, &ended, err);
 
 	for (size_t i = 0; i < ended.count && r == 0; i++)
-		r = my_reader_delete(g->s, ((const struct ob_str *)(const void *)ended.data)[i],
-				     err);
+		r = forget_reader(g->s, ((const struct ob_str *)(const void *)ended.data)[i], err);
 	return r;
 }
 

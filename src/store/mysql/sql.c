@@ -211,27 +211,15 @@ void my_packet_done(struct my_packet *p)
 	ob_buf_done(&p->text);
 }
 
-void my_packet_more(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args)
+size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args)
 {
 	struct ob_err err;
 
-	if (p->err.status == 0 && my_sql_expand(p->s, &p->text, tmpl, args, &err) < 0)
-		p->err = err;
-}
-
-size_t my_packet_begin(struct my_packet *p)
-{
 	if (p->statements > 0)
 		ob_buf_addc(&p->text, ';');
+	if (p->err.status == 0 && my_sql_expand(p->s, &p->text, tmpl, args, &err) < 0)
+		p->err = err;
 	return p->statements++;
-}
-
-size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args)
-{
-	size_t statement = my_packet_begin(p);
-
-	my_packet_more(p, tmpl, args);
-	return statement;
 }
 
 static int keep_answer(struct my_packet *p, struct ob_err *err)

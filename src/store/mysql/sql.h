@@ -40,9 +40,6 @@ void my_packet_clear(struct my_packet *p);
 size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args);
 #define MY_ADD(packet, tmpl, ...) my_packet_add(packet, tmpl, OB_ARGS(__VA_ARGS__))
 #define MY_ADD0(packet, tmpl)     my_packet_add(packet, tmpl, OB_NO_ARGS)
-/* Begin a statement, its number; and append to it. */
-size_t my_packet_begin(struct my_packet *p);
-void my_packet_more(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args);
 /* The template with its values, appended to `out`. */
 int my_sql_expand(struct my_store *s, struct ob_buf *out, const char *tmpl,
 		  const struct ob_sql_arg *args, struct ob_err *err);

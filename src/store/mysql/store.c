@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The MySQL store: its options, opening and closing, and the table of operations. */
 #include "store/mysql/driver.h"
-#include "store/mysql/journal.h"
-#include "store/mysql/list.h"
 #include "store/mysql/proof.h"
 #include "store/mysql/read.h"
 #include "store/mysql/retain.h"
 #include "store/mysql/schema.h"
-#include "store/mysql/settle.h"
 #include "store/mysql/sql.h"
 #include "store/mysql/tx.h"
 #include "store/sql/ops.h"
@@ -139,17 +136,8 @@ const struct ob_store_ops ob_store_mysql = {
 	.tx_begin = my_tx_begin,
 	.tx_push = my_tx_push,
 	.tx_end = my_tx_end,
-	.reader_make = my_reader_make,
-	.readers = my_readers,
-	.reader_seek = my_reader_seek,
-	.reader_remove = my_reader_remove,
-	.take_over = my_take_over,
 	.read = my_read,
-	.settle = my_settle,
 	.resize = my_resize,
-	.stats = my_stats,
-	.list = my_list_messages,
-	.operate = my_operate,
 	.retain = my_retain,
 	.wake_check = mysql_wake_check,
 	.describe = mysql_describe,

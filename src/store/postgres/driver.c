@@ -158,7 +158,7 @@ static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const cha
 
 	s->doing = doing;
 	s->slots = 0;
-	s->unlimited = mode == OB_SQL_LONG;
+	s->unlimited = mode == OB_SQL_LONG_READ;
 	switch (mode) {
 	case OB_SQL_PEEK:
 	case OB_SQL_BEAT:
@@ -170,7 +170,7 @@ static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const cha
 					 : pg_begin_snapshot(s, err);
 	case OB_SQL_READ:
 	case OB_SQL_WRITE:
-	case OB_SQL_LONG:
+	case OB_SQL_LONG_READ:
 	default:
 		return pg_begin(s, err);
 	}

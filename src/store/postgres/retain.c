@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Removing what every reader has behind it, and pruning, in the PostgreSQL store. */
 #include "log/retention.h"
+#include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
-#include "store/postgres/stmt.h"
+#include "store/sql/ops.h"
 
 #include <inttypes.h>
 
@@ -125,6 +126,16 @@ static int prune_journal(struct retaining *g, struct ob_err *err)
 	return run_counted(g->s, PG_prune_old, &old, &rows, err);
 }
 
+static int remove_reader(struct pg_store *s, struct ob_str reader, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ob_sql_removal_count && r == 0; i++)
+		r = pg_driver.add(&s->base, ob_sql_removal[i],
+				  OB_ARGS(OB_ARG_STR("reader", reader)), err);
+	return r < 0 ? r : pg_flush(s, err);
+}
+
 static int remove_replays(struct retaining *g, struct ob_err *err)
 {
 	int r = pg_ask(g->s, PG_ended_readers, NULL, err);
@@ -132,13 +143,8 @@ static int remove_replays(struct retaining *g, struct ob_err *err)
 		return r;
 	PGresult *found = g->s->results[0];
 	g->s->results[0] = NULL;
-	for (int row = 0; row < PQntuples(found) && r == 0; row++) {
-		struct pg_params p = { 0 };
-		uint64_t ignored;
-
-		pg_str(&p, pg_get_str(found, row, 0));
-		r = run_counted(g->s, PG_reader_remove, &p, &ignored, err);
-	}
+	for (int row = 0; row < PQntuples(found) && r == 0; row++)
+		r = remove_reader(g->s, pg_get_str(found, row, 0), err);
 	PQclear(found);
 	return r;
 }
@@ -186,6 +192,7 @@ int pg_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_
 {
 	struct ob_retained done = *ret_done;
 	struct retaining g = { (struct pg_store *)store, retain, &done };
+	g.s->doing = "removing old rows";
 	int r = pg_begin(g.s, err);
 
 	if (r == 0)

@@ -27,17 +27,6 @@
 	X(meta_set, false, "changing the schema") \
 	X(any_lease, false, "looking for leases") \
 	X(promote_all, false, "changing the partitions") \
-	X(lock_log, false, "waiting for the table") \
-	X(reader_make, false, "making a reader") \
-	X(reader_target, false, "looking for a reader") \
-	X(readers, false, "listing readers") \
-	X(seek_leases, false, "moving a reader") \
-	X(seek, false, "moving a reader") \
-	X(seek_journal, false, "moving a reader") \
-	X(seek_exceptions, false, "moving a reader") \
-	X(reader_busy, false, "looking for workers") \
-	X(reader_remove, false, "removing a reader") \
-	X(take_over, false, "taking over partitions") \
 	X(same_cluster, false, "reading the system identifier") \
 	X(any_ahead, false, "reading the journal") \
 	X(adopted, false, "adopting the log") \
@@ -48,16 +37,7 @@
 	X(sequence, false, "reading") \
 	X(log_end, true, "reading") \
 	X(read_large, true, "reading") \
-	X(journal, true, "settling") \
-	X(journal_state, false, "settling") \
-	X(except_add, true, "settling") \
-	X(except_set, true, "settling") \
-	X(except_remove, true, "settling") \
-	X(promote, true, "settling") \
-	X(verb_these, false, "operating") \
-	X(operator_row, false, "operating") \
 	X(session_lock, false, "writing the heartbeat") \
-	X(stats, false, "counting") \
 	X(retain_lock, false, "removing old rows") \
 	X(retain_bounds, false, "removing old rows") \
 	X(retain_rows, false, "removing old rows") \

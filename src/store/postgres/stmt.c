@@ -67,12 +67,6 @@ void pg_literal(struct pg_params *p, const char *value)
 	p->formats[p->count - 1] = 0;
 }
 
-void pg_uuid(struct pg_params *p, const struct ob_uuid *value)
-{
-	pg_str(p,
-	       value ? (struct ob_str){ (const char *)value->b, sizeof(value->b) } : OB_STR_NULL);
-}
-
 struct ob_pgarray *pg_array(struct pg_params *p, enum ob_pgtype type)
 {
 	struct ob_pgarray *array = &p->array[p->count];
@@ -145,22 +139,6 @@ bool pg_get_uuid(const PGresult *r, int row, int column, struct ob_uuid *ret)
 uint64_t pg_changed(PGresult *r)
 {
 	return strtoull(PQcmdTuples(r), NULL, 10);
-}
-
-void *pg_collect(struct pg_store *s, int at, pg_row_fn *read, size_t size, struct ob_arena *arena,
-		 size_t *ret_count)
-{
-	const PGresult *r = s->results[at];
-	size_t count = (size_t)PQntuples(r);
-	char *rows = ob_arena_alloc(arena, (count + 1) * size);
-
-	for (size_t i = 0; i < count && rows; i++) {
-		if (!read(r, (int)i, arena, rows + i * size))
-			rows = NULL;
-	}
-	pg_clear(s);
-	*ret_count = count;
-	return rows;
 }
 
 /* ---- queueing -------------------------------------------------------- */

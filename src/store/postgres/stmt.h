@@ -30,7 +30,6 @@ struct pg_params {
 void pg_int(struct pg_params *p, int64_t value);
 void pg_str(struct pg_params *p, struct ob_str value);
 void pg_text(struct pg_params *p, const char *value); /* NULL is NULL */
-void pg_uuid(struct pg_params *p, const struct ob_uuid *value);
 /* In the text form of its type; NULL is NULL. */
 void pg_literal(struct pg_params *p, const char *value);
 /* The next parameter is an array: fill it. Whoever adds the statement, which must follow, frees it.
@@ -79,11 +78,5 @@ int64_t pg_get_time(const PGresult *r, int row, int column); /* us since 1970 */
 bool pg_get_uuid(const PGresult *r, int row, int column, struct ob_uuid *ret);
 /* Rows that the statement changed. */
 uint64_t pg_changed(PGresult *r);
-/* Read one row into *to; false: out of memory. */
-typedef bool pg_row_fn(const PGresult *r, int row, struct ob_arena *arena, void *to);
-/* The rows of results[at] as an array of structs of `size` in the arena; NULL when out of memory.
- * Drops all results. */
-void *pg_collect(struct pg_store *s, int at, pg_row_fn *read, size_t size, struct ob_arena *arena,
-		 size_t *ret_count);
 
 #endif

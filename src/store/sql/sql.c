@@ -83,6 +83,11 @@ void ob_sql_done(struct ob_sql *q)
 		driver_of(q)->clear(q->store);
 }
 
+bool ob_sql_again(struct ob_store *store, int tries)
+{
+	return store->ops->sql->again && store->ops->sql->again(store, tries);
+}
+
 int ob_sql_oom(const struct ob_sql *q, struct ob_err *err)
 {
 	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "%s: out of memory", q->doing);
@@ -222,6 +227,7 @@ void *ob_sql_collect(const struct ob_sql *q, size_t statement, const struct ob_s
 	return list;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): everything that makes a list */
 void *ob_sql_list(struct ob_store *store, const char *doing, enum ob_sql_id id,
 		  const struct ob_sql_arg *args, const struct ob_sql_map *map,
 		  struct ob_arena *arena, size_t *ret_count, struct ob_err *err)

@@ -98,14 +98,14 @@ int ob_sql_expand(const struct ob_layout *layout, const char *tmpl, char quote,
 /* ---- drivers --------------------------------------------------------- */
 
 enum ob_sql_mode {
-	OB_SQL_READ,   /* writes nothing */
-	OB_SQL_PEEK,   /* the same, and runs all the time */
-	OB_SQL_WRITE,  /* all of it or nothing */
-	OB_SQL_LONG,   /* the same, and may take as long as it needs */
-	OB_SQL_BEAT,   /* runs all the time; a crash of the server may undo it */
-	OB_SQL_SETTLE, /* the same, unless the option settle_durable forbids that */
-	OB_SQL_ALONE,  /* the same for one statement that needs no transaction around it. Two that
-			  collide: SQLSTATE 40001 */
+	OB_SQL_READ,      /* writes nothing */
+	OB_SQL_LONG_READ, /* the same, and may take as long as it needs */
+	OB_SQL_PEEK,      /* the same, and runs all the time */
+	OB_SQL_WRITE,     /* all of it or nothing */
+	OB_SQL_BEAT,      /* runs all the time; a crash of the server may undo it */
+	OB_SQL_SETTLE,    /* the same, unless the option settle_durable forbids that */
+	OB_SQL_ALONE, /* the same for one statement that needs no transaction around it. Two that
+			 collide: SQLSTATE 40001 */
 };
 
 /*
@@ -136,6 +136,13 @@ struct ob_sql_driver {
 	int (*hold_session)(struct ob_store *store, const struct ob_uuid *worker,
 			    struct ob_err *err);
 	void (*left_session)(struct ob_store *store, const struct ob_uuid *worker);
+	/* Optional: learn what the reader has behind it, for the values :low and :gaps of
+	 * statements about it. Before begin. */
+	int (*reach)(struct ob_store *store, struct ob_str reader, struct ob_err *err);
+	/* Optional, instead of the statement `place`: the progress of a place, and :gaps. `seen`
+	 * stays empty where there is none. */
+	int (*place)(struct ob_store *store, const struct ob_place *place, int64_t *ret_pos,
+		     struct ob_buf *seen, struct ob_err *err);
 	/* Optional: is what the statement `numbering` has found as it must be? */
 	int (*check_numbering)(struct ob_store *store, int64_t found, struct ob_err *err);
 };
@@ -164,6 +171,8 @@ int ob_sql_end(struct ob_sql *q, int r, struct ob_err *err);
 /* Rolls back what is open, drops the rows. */
 void ob_sql_done(struct ob_sql *q);
 int ob_sql_oom(const struct ob_sql *q, struct ob_err *err);
+/* It failed: run the operation again, from its begin? */
+bool ob_sql_again(struct ob_store *store, int tries);
 
 /* ---- rows ------------------------------------------------------------ */
 

@@ -30,7 +30,48 @@
 	X(forget_holders, false) \
 	X(free_leases, false) \
 	X(partitions, false) \
-	X(throughput, false)
+	X(throughput, false) \
+	X(stats_readers, false) \
+	X(stats_exceptions, false) \
+	X(stats_log, false) \
+	X(stats_held, false) \
+	X(list_any, false) \
+	X(list_any_one, false) \
+	X(list_all, false) \
+	X(list_one, false) \
+	X(list_open, false) \
+	X(verb_all, false) \
+	X(verb_one, false) \
+	X(verb_open, false) \
+	X(verb_these, false) \
+	X(operator_row, false) \
+	X(operator_made, false) \
+	X(journal, true) \
+	X(won, true) \
+	X(except_add, true) \
+	X(except_set, true) \
+	X(except_remove, true) \
+	X(promote, true) \
+	X(journal_state, false) \
+	X(foreign_progress, false) \
+	X(take_over, false) \
+	X(progress, false) \
+	X(reader_target, false) \
+	X(place, false) \
+	X(lock_log, false) \
+	X(reader_make, false) \
+	X(reader_begin, false) \
+	X(readers, false) \
+	X(reader_lock, false) \
+	X(seek, false) \
+	X(seek_forget, false) \
+	X(seek_exceptions, false) \
+	X(reader_busy, false) \
+	X(remove_leases, false) \
+	X(remove_workers, false) \
+	X(remove_exceptions, false) \
+	X(remove_batches, false) \
+	X(remove_reader, false)
 
 enum ob_sql_id {
 #define X(name, planned) OB_SQL_##name,

@@ -3,7 +3,6 @@
 #include "store/sqlite/conn.h"
 
 #include "store/sqlite/driver.h"
-#include "store/sqlite/list.h"
 #include "store/sqlite/stmt.h"
 #include "store/sqlite/wake.h"
 
@@ -240,7 +239,6 @@ static void disconnect(struct lite_store *s, bool replaced)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
-	lite_pick_done(s);
 	lite_finalize(s);
 	/* The last one out removes the -wal file by name: it must not be the new database's. */
 	if (s->db && replaced)

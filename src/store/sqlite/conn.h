@@ -26,11 +26,8 @@ struct lite_store {
 	int synchronous;
 	bool settle_durable;
 
-	sqlite3 *db;                     /* NULL: not connected (any more) */
-	sqlite3_stmt *stmt[LITE_COUNT];  /* prepared on first use */
-	sqlite3_stmt *pick;              /* the statement of a filter, one at a time */
-	char pick_id[OB_UUID_TEXT_SIZE]; /* both are bound to it */
-	char pick_views[128];
+	sqlite3 *db;                        /* NULL: not connected (any more) */
+	sqlite3_stmt *stmt[LITE_COUNT];     /* prepared on first use */
 	outbox *writer;                     /* for tx_push, made on first use */
 	dev_t dev;                          /* the file that is open: */
 	ino_t ino;                          /* another one under its name is noticed */

@@ -82,7 +82,7 @@ static int lite_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const c
 		s->run->arena = OB_ARENA_INIT(SIZE_MAX / 2);
 	}
 	lite_sql_clear(store);
-	s->run->writes = mode != OB_SQL_READ && mode != OB_SQL_PEEK;
+	s->run->writes = mode >= OB_SQL_WRITE;
 	s->run->relaxed = may_relax(s, mode);
 	if (s->run->relaxed)
 		(void)lite_run(s, LITE_synchronous_normal, OB_NO_ARGS, &ignored);

@@ -9,4 +9,8 @@ extern const struct ob_sql_driver lite_driver;
 
 void lite_run_free(struct lite_run *run);
 
+/* What is SQLite's own way: read.c, retain.c */
+ob_store_read_fn lite_read;
+ob_store_retain_fn lite_retain;
+
 #endif

@@ -38,10 +38,12 @@ static int stamp(struct lite_store *s, const struct outbox_message *m, const str
 
 	if (!ob_uuid_parse(ob_str(id->text), &uuid))
 		return 0;
+	ob_uuid_format(&uuid, text);
 	s->now = now;
 	int r = lite_run(
 		s, LITE_stamp,
-		OB_ARGS(lite_id_arg(s, &uuid, text),
+		OB_ARGS(s->base.layout->string_id ? OB_ARG_TEXT("id", text)
+						  : OB_ARG_UUID("id", &uuid),
 			OB_ARG_TEXT("target", m->target ? m->target : "default"),
 			OB_ARG_INT("due_at",
 				   m->delay_ms ? now + ob_sql_us((int64_t)m->delay_ms) : 0),

@@ -4,8 +4,8 @@
  * write lock makes it one worker at a time, so nobody is ever told that another one does it.
  */
 #include "base/cleanup.h"
-#include "store/sqlite/reader.h"
-#include "store/sqlite/stmt.h"
+#include "store/sql/ops.h"
+#include "store/sqlite/driver.h"
 
 enum { NAME_MAX_BYTES = 1 << 16 };
 
@@ -16,6 +16,15 @@ enum { NAME_MAX_BYTES = 1 << 16 };
 static int64_t before(const struct lite_store *s, int64_t ms)
 {
 	return ms == OB_NEVER_MS ? INT64_MIN : s->now - ob_sql_us(ms);
+}
+
+static int forget_reader(struct lite_store *s, struct ob_str reader, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ob_sql_removal_count && r >= 0; i++)
+		r = lite_run(s, (int)ob_sql_removal[i], OB_ARGS(OB_ARG_STR("reader", reader)), err);
+	return r;
 }
 
 static int remove_ended(struct lite_store *s, struct ob_err *err)
@@ -30,7 +39,7 @@ static int remove_ended(struct lite_store *s, struct ob_err *err)
 		return r;
 	bool copied = ob_arena_copy(&arena, lite_str(s->stmt[LITE_idle_reader], 0), &name);
 	lite_reset(s, LITE_idle_reader);
-	r = copied ? lite_reader_forget(s, name.p, err) : lite_oom(s, err);
+	r = copied ? forget_reader(s, name, err) : lite_oom(s, err);
 	return r < 0 ? r : 1;
 }
 

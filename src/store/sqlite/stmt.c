@@ -153,15 +153,6 @@ void lite_finalize(struct lite_store *s)
 	}
 }
 
-struct ob_sql_arg lite_id_arg(const struct lite_store *s, const struct ob_uuid *id,
-			      char text[OB_UUID_TEXT_SIZE])
-{
-	if (!s->base.layout->string_id)
-		return OB_ARG_UUID("id", id);
-	ob_uuid_format(id, text);
-	return OB_ARG_TEXT("id", text);
-}
-
 struct ob_str lite_str(sqlite3_stmt *stmt, int column)
 {
 	int type = sqlite3_column_type(stmt, column);
@@ -173,22 +164,6 @@ struct ob_str lite_str(sqlite3_stmt *stmt, int column)
 					    : (const void *)sqlite3_column_text(stmt, column);
 	size_t n = (size_t)sqlite3_column_bytes(stmt, column);
 	return (struct ob_str){ p ? p : "", p ? n : 0 };
-}
-
-void *lite_rows_add(struct lite_rows *rows)
-{
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? rows->capacity * 2 : 32;
-		char *more = ob_arena_alloc(rows->arena, capacity * rows->size);
-
-		if (!more)
-			return NULL;
-		if (rows->count)
-			memcpy(more, rows->data, rows->count * rows->size);
-		rows->data = more;
-		rows->capacity = capacity;
-	}
-	return rows->data + rows->count++ * rows->size;
 }
 
 /* ---- transactions ---------------------------------------------------- */

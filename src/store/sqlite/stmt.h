@@ -35,25 +35,8 @@ void lite_finalize(struct lite_store *s);
 /* Bind to any statement. Tables are bound as JSON. */
 int lite_bind_args(struct lite_store *s, sqlite3_stmt *stmt, const struct ob_sql_arg *args,
 		   struct ob_err *err);
-/* A message's id as the table holds it, as :id: bytes, or text kept in `text`. */
-struct ob_sql_arg lite_id_arg(const struct lite_store *s, const struct ob_uuid *id,
-			      char text[OB_UUID_TEXT_SIZE]);
 /* A column of the row; valid until the next step; NULL is absent, or 0. */
 struct ob_str lite_str(sqlite3_stmt *stmt, int column);
-
-/*
- * Rows of a statement become an array in an arena. Its size is not known before,
- * so it doubles; what it leaves behind dies with the arena.
- */
-struct lite_rows {
-	struct ob_arena *arena;
-	size_t size; /* of one */
-	char *data;
-	size_t count, capacity;
-};
-
-/* A zeroed one at the end; NULL when out of memory. Earlier pointers may move. */
-void *lite_rows_add(struct lite_rows *rows);
 
 /*
  * Transactions. `doing` says what the operation does, for messages. Every write is begin, work,

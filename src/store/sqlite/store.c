@@ -3,10 +3,7 @@
 #include "store/sql/ops.h"
 #include "store/sqlite/conn.h"
 #include "store/sqlite/driver.h"
-#include "store/sqlite/journal.h"
-#include "store/sqlite/list.h"
 #include "store/sqlite/push.h"
-#include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/wake.h"
 
@@ -56,17 +53,8 @@ const struct ob_store_ops ob_store_sqlite = {
 	.tx_begin = lite_tx_begin,
 	.tx_push = lite_tx_push,
 	.tx_end = lite_tx_end,
-	.reader_make = lite_reader_make,
-	.readers = lite_readers,
-	.reader_seek = lite_reader_seek,
-	.reader_remove = lite_reader_remove,
-	.take_over = lite_take_over,
 	.read = lite_read,
-	.settle = lite_settle,
 	.resize = lite_resize,
-	.stats = lite_stats,
-	.list = lite_list,
-	.operate = lite_operate,
 	.retain = lite_retain,
 	.wake_fd = lite_wake_fd,
 	.wake_check = lite_wake_check,
