@@ -548,7 +548,7 @@ struct ob_store_ops {
 	const char *name; /* "sqlite": also the scheme of its URLs */
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_store */
-	const struct ob_opt *opts; /* what a `stores:` entry may hold besides url */
+	const struct ob_opt *opts;       /* what a `stores:` entry may hold besides url */
 	const struct ob_sql_driver *sql; /* of backends whose operations are store/sql's */
 	ob_store_open_fn *open;
 	ob_store_close_fn *close;

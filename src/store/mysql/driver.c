@@ -18,7 +18,6 @@
 enum {
 	COLLISION_TRIES = 100, /* a verb against workers that settle all the time */
 	TIMEOUT_TRIES = 2,
-	STATEMENTS_MAX = 64,
 	ARGS_MAX = 24,
 	GAPS_MAX = 64 << 20,
 };
@@ -32,9 +31,8 @@ static const char *const templates[] = {
 struct my_run {
 	struct my_packet p;
 	bool writes, alone;
-	bool sent;                     /* what stands in the packet has its answers */
-	size_t places[STATEMENTS_MAX]; /* of a statement in the packet */
-	size_t count;
+	bool sent;             /* what stands in the packet has its answers */
+	size_t first;          /* of the operation's in the packet: after START TRANSACTION */
 	size_t statement, row; /* the one that p stands on */
 	/* What statements may ask for besides their values: the lowest position of the reader that
 	 * they are about, and a condition that its gaps fulfil, for a row of the log and for an
@@ -61,7 +59,7 @@ static bool has_run(struct my_store *s)
 static void start_packet(struct my_run *run)
 {
 	my_packet_clear(&run->p);
-	run->count = 0;
+	run->first = 0;
 	run->sent = false;
 	run->statement = SIZE_MAX;
 }
@@ -83,11 +81,6 @@ static int my_begin(struct ob_store *store, enum ob_sql_mode mode, const char *d
 	start_packet(s->run);
 	s->code = 0;
 	return my_ready(s, s->patient, err);
-}
-
-static bool is_empty(const char *tmpl)
-{
-	return tmpl[strspn(tmpl, "\n")] == '\0';
 }
 
 /* The values of a statement, and those of ours. */
@@ -116,13 +109,9 @@ static int my_add(struct ob_store *store, enum ob_sql_id id, const struct ob_sql
 	all_args(run, args, all);
 	if (run->sent)
 		start_packet(run);
-	if (run->count == STATEMENTS_MAX)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "%s: too many statements at once", run->p.doing);
 	if (run->p.statements == 0 && run->writes && !run->alone && !s->in_work)
-		(void)MY_ADD0(&run->p, sql_mysql_begin_write);
-	run->places[run->count++] =
-		is_empty(templates[id]) ? SIZE_MAX : my_packet_add(&run->p, templates[id], all);
+		run->first = MY_ADD0(&run->p, sql_mysql_begin_write) + 1;
+	(void)my_packet_add(&run->p, templates[id], all);
 	if (run->p.err.status)
 		*err = run->p.err;
 	return run->p.err.status;
@@ -202,9 +191,9 @@ static bool my_again(struct ob_store *store, int tries)
 static const struct my_answer *answer_of(struct ob_store *store, size_t statement)
 {
 	const struct my_run *run = run_of(store);
-	size_t place = run->sent && statement < run->count ? run->places[statement] : SIZE_MAX;
+	size_t place = run->first + statement;
 
-	return place < run->p.answer_count ? &run->p.answers[place] : NULL;
+	return run->sent && place < run->p.answer_count ? &run->p.answers[place] : NULL;
 }
 
 static size_t my_rows(struct ob_store *store, size_t statement)
@@ -229,7 +218,7 @@ static const struct my_packet *stand_on(struct ob_store *store, size_t statement
 	if (run->statement == statement && run->row == row)
 		return &run->p;
 	if (run->statement != statement || run->row + 1 != row) {
-		my_use(&run->p, run->places[statement]);
+		my_use(&run->p, run->first + statement);
 		mysql_data_seek(run->p.rows, row);
 	}
 	(void)my_step(&run->p);
@@ -302,7 +291,13 @@ void my_run_free(struct my_run *run)
 	free(run);
 }
 
+static const char *my_text(enum ob_sql_id id)
+{
+	return templates[id];
+}
+
 const struct ob_sql_driver my_driver = {
+	.text = my_text,
 	.begin = my_begin,
 	.add = my_add,
 	.flush = my_flush,

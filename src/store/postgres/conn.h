@@ -41,9 +41,7 @@ struct pg_store {
 	} queue[PG_QUEUE_MAX + 4];
 	PGresult *results[PG_QUEUE_MAX + 4]; /* of the last flush */
 	int queued, result_count;
-	int slot[PG_QUEUE_MAX], slots; /* driver: which result is a statement's; -1: none */
-	bool flushed;                  /* ... the next statement begins anew */
-	bool keep;                     /* ... a commit leaves the results */
+	bool keep; /* a commit leaves the results of the flush before it */
 
 	/* read: what the last one learned */
 	int64_t sequence; /* that numbers the log; 0: not known yet */

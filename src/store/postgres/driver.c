@@ -157,7 +157,6 @@ static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const cha
 	struct pg_store *s = (struct pg_store *)store;
 
 	s->doing = doing;
-	s->slots = 0;
 	s->unlimited = mode == OB_SQL_LONG_READ;
 	switch (mode) {
 	case OB_SQL_PEEK:
@@ -176,28 +175,6 @@ static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const cha
 	}
 }
 
-static bool is_empty(const char *tmpl)
-{
-	return tmpl[strspn(tmpl, "\n")] == '\0';
-}
-
-/* Which of the next results is the statement's? One that is not sent has none. */
-static int note_slot(struct pg_store *s, bool sent, struct ob_err *err)
-{
-	int at = 0;
-
-	if (s->flushed)
-		s->slots = 0;
-	s->flushed = false;
-	if (s->slots == PG_QUEUE_MAX)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "%s: too many statements at once", s->doing);
-	for (int i = 0; i < s->queued; i++)
-		at += !s->queue[i].hidden;
-	s->slot[s->slots++] = sent ? at : -1;
-	return 0;
-}
-
 static int pg_sql_add(struct ob_store *store, enum ob_sql_id id, const struct ob_sql_arg *args,
 		      struct ob_err *err)
 {
@@ -206,11 +183,9 @@ static int pg_sql_add(struct ob_store *store, enum ob_sql_id id, const struct ob
 	const struct ob_sql_arg own[] = { session_arg(s, args), { .name = NULL } };
 	const char *once[PG_PARAMS_MAX] = { NULL }, **names = s->names[id];
 	struct pg_params p = { 0 };
-	bool raw = ob_sql_has_raw(args), sent = !is_empty(pg_template(id));
+	bool raw = ob_sql_has_raw(args);
+	int r = 0;
 
-	int r = note_slot(s, sent, err);
-	if (r < 0 || !sent)
-		return r;
 	if (raw)
 		names = once;
 	if (raw || !s->sql[id]) {
@@ -227,10 +202,7 @@ static int pg_sql_add(struct ob_store *store, enum ob_sql_id id, const struct ob
 
 static int pg_sql_flush(struct ob_store *store, struct ob_err *err)
 {
-	struct pg_store *s = (struct pg_store *)store;
-
-	s->flushed = true;
-	return pg_flush(s, err);
+	return pg_flush((struct pg_store *)store, err);
 }
 
 static int pg_sql_end(struct ob_store *store, int r, struct ob_err *err)
@@ -239,19 +211,17 @@ static int pg_sql_end(struct ob_store *store, int r, struct ob_err *err)
 	int ended;
 
 	/* Rows of the last flush are still read: the commit must not drop them. */
-	s->keep = s->flushed && r >= 0;
+	s->keep = r >= 0;
+	for (int i = 0; i < s->queued; i++)
+		s->keep = s->keep && s->queue[i].hidden;
 	ended = pg_finish(s, r, err);
 	s->keep = s->unlimited = false;
-	s->flushed = true;
 	return ended;
 }
 
 static void pg_sql_clear(struct ob_store *store)
 {
-	struct pg_store *s = (struct pg_store *)store;
-
-	pg_clear(s);
-	s->slots = 0;
+	pg_clear((struct pg_store *)store);
 }
 
 /* ---- rows ------------------------------------------------------------ */
@@ -259,9 +229,8 @@ static void pg_sql_clear(struct ob_store *store)
 static PGresult *result_of(struct ob_store *store, size_t statement)
 {
 	const struct pg_store *s = (struct pg_store *)store;
-	int at = statement < (size_t)s->slots ? s->slot[statement] : -1;
 
-	return at >= 0 && at < s->result_count ? s->results[at] : NULL;
+	return statement < (size_t)s->result_count ? s->results[statement] : NULL;
 }
 
 static size_t pg_sql_rows(struct ob_store *store, size_t statement)
@@ -294,6 +263,7 @@ static struct ob_str pg_sql_str(struct ob_store *store, size_t statement, size_t
 }
 
 const struct ob_sql_driver pg_driver = {
+	.text = pg_template,
 	.begin = pg_sql_begin,
 	.add = pg_sql_add,
 	.flush = pg_sql_flush,

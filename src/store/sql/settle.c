@@ -14,6 +14,7 @@ struct values {
 	struct ob_sql_table parts;
 	struct ob_sql_table seens;
 	const struct ob_seen **list; /* of `seens` */
+	struct ob_sql_fence *fences; /* of the parts */
 };
 
 static void values_done(struct values *v)
@@ -21,6 +22,7 @@ static void values_done(struct values *v)
 	ob_sql_table_done(&v->parts);
 	ob_sql_table_done(&v->seens);
 	free((void *)v->list);
+	free(v->fences);
 }
 
 /* After a read all partitions share one `seen`: each is sent once and named by its place, from 1
@@ -43,9 +45,13 @@ static bool make_values(const struct ob_settle *settle, struct values *v)
 {
 	*v = (struct values){ .parts = OB_SQL_TABLE("iiiiiiiii"), .seens = OB_SQL_TABLE("t") };
 	v->list = calloc(2 * settle->part_count + 1, sizeof(struct ob_seen *));
-	for (size_t i = 0; i < settle->part_count && v->list; i++) {
+	v->fences = calloc(settle->part_count + 1, sizeof(*v->fences));
+	if (!v->list || !v->fences)
+		return false;
+	for (size_t i = 0; i < settle->part_count; i++) {
 		const struct ob_settle_part *part = &settle->parts[i];
 
+		v->fences[i] = (struct ob_sql_fence){ part->partition, part->batch, part->epoch };
 		ob_sql_table_int(&v->parts, part->partition);
 		ob_sql_table_int(&v->parts, (int64_t)part->batch);
 		ob_sql_table_int(&v->parts, (int64_t)part->epoch);
@@ -56,19 +62,15 @@ static bool make_values(const struct ob_settle *settle, struct values *v)
 		ob_sql_table_int(&v->parts, part->progress.late_pos);
 		ob_sql_table_int(&v->parts, place_of(v, part->progress.late_seen));
 	}
-	return v->list && !v->parts.failed && !v->seens.failed;
+	return !v->parts.failed && !v->seens.failed;
 }
 
-static void add_changes(struct ob_sql *q, const struct ob_settle *settle,
-			struct ob_sql_fence *fences)
+static void add_changes(struct ob_sql *q, const struct ob_settle *settle, const struct values *v)
 {
-	for (size_t i = 0; i < settle->part_count; i++)
-		fences[i] = (struct ob_sql_fence){ settle->parts[i].partition,
-						   settle->parts[i].batch, settle->parts[i].epoch };
 	ob_sql_add_changes(q, &(struct ob_sql_changes){
 				      .reader = settle->reader,
 				      .owner = &settle->owner,
-				      .fences = fences,
+				      .fences = v->fences,
 				      .fence_count = settle->part_count,
 				      .changes = settle->changes,
 				      .change_count = settle->change_count,
@@ -88,18 +90,15 @@ static int try_settle(struct ob_store *store, const struct ob_settle *settle,
 		OB_ARG_LIST("seens", &v->seens),
 		{ .name = NULL },
 	};
-	OB_CLEANUP(ob_freep)
-	struct ob_sql_fence *fences = calloc(settle->part_count, sizeof(*fences));
 	OB_CLEANUP(ob_sql_done) struct ob_sql q;
 
 	ob_sql_begin(&q, store, alone ? OB_SQL_ALONE : OB_SQL_SETTLE, "settling");
 	size_t journal = ob_sql_add(&q, OB_SQL_journal, args);
 	if (settle->change_count + settle->promote_count > 0) {
 		(void)ob_sql_add(&q, OB_SQL_won, args);
-		if (fences)
-			add_changes(&q, settle, fences);
+		add_changes(&q, settle, v);
 	}
-	int r = ob_sql_end(&q, fences ? 0 : ob_sql_oom(&q, err), err);
+	int r = ob_sql_commit(&q, err);
 	if (r == 0)
 		*ret_all = ob_sql_changed(&q, journal) == settle->part_count;
 	return r;

@@ -35,9 +35,22 @@ void ob_sql_begin(struct ob_sql *q, struct ob_store *store, enum ob_sql_mode mod
 	q->open = driver_of(q)->begin(store, mode, doing, &q->err) == 0;
 }
 
+static bool is_empty(const char *text)
+{
+	return text[strspn(text, "\n")] == '\0';
+}
+
 size_t ob_sql_add(struct ob_sql *q, enum ob_sql_id id, const struct ob_sql_arg *args)
 {
-	if (q->err.status == 0)
+	bool empty = is_empty(driver_of(q)->text(id));
+
+	if (q->added == OB_SQL_STATEMENTS && q->err.status == 0)
+		(void)ob_err_set(&q->err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				 "%s: too many statements at once", q->doing);
+	if (q->err.status)
+		return 0;
+	q->places[q->added] = empty ? -1 : q->sent++;
+	if (!empty)
 		(void)driver_of(q)->add(q->store, id, args, &q->err);
 	return q->added++;
 }
@@ -55,6 +68,7 @@ int ob_sql_flush(struct ob_sql *q, struct ob_err *err)
 	if (q->err.status == 0)
 		(void)driver_of(q)->flush(q->store, &q->err);
 	q->added = 0;
+	q->sent = 0;
 	return failed(q, err);
 }
 
@@ -105,7 +119,7 @@ struct ob_sql_rows ob_sql_rows(const struct ob_sql *q, size_t statement)
 {
 	/* The first step goes to row 0. */
 	return (struct ob_sql_rows){ .store = q->store,
-				     .statement = statement,
+				     .statement = (size_t)q->places[statement],
 				     .row = SIZE_MAX,
 				     .count = ob_sql_count(q, statement) };
 }
@@ -142,12 +156,16 @@ bool ob_sql_uuid(const struct ob_sql_rows *rows, int column, struct ob_uuid *ret
 
 size_t ob_sql_count(const struct ob_sql *q, size_t statement)
 {
-	return driver_of(q)->rows(q->store, statement);
+	int place = q->places[statement];
+
+	return place < 0 || q->err.status ? 0 : driver_of(q)->rows(q->store, (size_t)place);
 }
 
 uint64_t ob_sql_changed(const struct ob_sql *q, size_t statement)
 {
-	return driver_of(q)->changed(q->store, statement);
+	int place = q->places[statement];
+
+	return place < 0 || q->err.status ? 0 : driver_of(q)->changed(q->store, (size_t)place);
 }
 
 int64_t ob_sql_value(const struct ob_sql *q, size_t statement)

@@ -114,6 +114,8 @@ enum ob_sql_mode {
  * statement.
  */
 struct ob_sql_driver {
+	/* The template of a statement; an empty one is never added. */
+	const char *(*text)(enum ob_sql_id id);
 	int (*begin)(struct ob_store *store, enum ob_sql_mode mode, const char *doing,
 		     struct ob_err *err);
 	int (*add)(struct ob_store *store, enum ob_sql_id id, const struct ob_sql_arg *args,
@@ -149,10 +151,14 @@ struct ob_sql_driver {
 
 /* ---- an operation ---------------------------------------------------- */
 
+enum { OB_SQL_STATEMENTS = 24 }; /* at once */
+
 struct ob_sql {
 	struct ob_store *store;
 	const char *doing;
-	size_t added; /* statements since the last flush */
+	size_t added;                  /* statements since the last flush */
+	int places[OB_SQL_STATEMENTS]; /* the driver's number of each; -1: it was empty */
+	int sent;                      /* that are not */
 	bool open;
 	struct ob_err err; /* the first failure */
 };

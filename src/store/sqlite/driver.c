@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 
-enum { STATEMENTS_MAX = 64, TEXT_MAX = 64 * 1024, KEEP = 1 << 16 };
+enum { TEXT_MAX = 64 * 1024, KEEP = 1 << 16 };
 
 struct cell {
 	int64_t number;
@@ -21,7 +21,7 @@ struct result {
 
 struct lite_run {
 	bool writes, relaxed, flushed;
-	struct result results[STATEMENTS_MAX];
+	struct result results[OB_SQL_STATEMENTS];
 	size_t count;
 	struct ob_arena arena; /* of the rows */
 };
@@ -178,17 +178,11 @@ static int lite_sql_add(struct ob_store *store, enum ob_sql_id id, const struct 
 {
 	struct lite_store *s = (struct lite_store *)store;
 	struct lite_run *run = s->run;
-	const char *tmpl = lite_template((int)id);
 
 	if (run->flushed)
 		lite_sql_clear(store);
-	if (run->count == STATEMENTS_MAX)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "%s: too many statements at once", s->doing);
 	struct result *result = &run->results[run->count++];
 	*result = (struct result){ 0 };
-	if (tmpl[strspn(tmpl, "\n")] == '\0')
-		return 0;
 	if (ob_sql_has_raw(args))
 		return run_raw(s, id, args, result, err);
 	int r = lite_bind(s, (int)id, args, err);
@@ -246,7 +240,13 @@ static struct ob_str lite_sql_str(struct ob_store *store, size_t statement, size
 	return cell_of(store, statement, row, column)->text;
 }
 
+static const char *lite_sql_text(enum ob_sql_id id)
+{
+	return lite_template((int)id);
+}
+
 const struct ob_sql_driver lite_driver = {
+	.text = lite_sql_text,
 	.begin = lite_sql_begin,
 	.add = lite_sql_add,
 	.flush = lite_sql_flush,
