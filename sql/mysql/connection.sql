@@ -45,7 +45,7 @@ COMMIT
 -- name: rollback
 ROLLBACK
 
--- name: now
+-- name: time
 SELECT UTC_TIMESTAMP(6)
 
 -- name: server

@@ -11,10 +11,10 @@ SELECT IF(IS_USED_LOCK({>session_lock}) <=> CONNECTION_ID(), 1, COALESCE(GET_LOC
 TIMESTAMPADD(MINUTE, TIMESTAMPDIFF(MINUTE, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6)), TIMESTAMP'1970-01-01 00:00:00')
 
 -- name: count_minute
--- What the counters grew by since the last heartbeat.
+-- What the counters grew by since the last heartbeat. :was_published and :was_failed: what they were when this connection wrote them last.
 INSERT INTO {throughput} (minute, reader, worker, published, failed)
 SELECT {>this_minute}, :reader, :id, g.published, g.failed
-  FROM (SELECT GREATEST(:published - COALESCE(MAX(w.published), 0), 0) AS published, GREATEST(:failed - COALESCE(MAX(w.failed), 0), 0) AS failed
+  FROM (SELECT GREATEST(:published - COALESCE(MAX(w.published), :was_published), 0) AS published, GREATEST(:failed - COALESCE(MAX(w.failed), :was_failed), 0) AS failed
           FROM {workers} AS w WHERE w.id = :id) AS g
  WHERE g.published > 0 OR g.failed > 0
     ON DUPLICATE KEY UPDATE published = {throughput}.published + VALUES(published), failed = {throughput}.failed + VALUES(failed)
@@ -28,10 +28,12 @@ VALUES (:id, :reader, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECON
 -- Its heartbeat is over, or its connection.
 (w.heartbeat_until <= UTC_TIMESTAMP(6) OR (w.session AND IS_FREE_LOCK(CONCAT('outbox worker ', LOWER(HEX(w.id))))))
 
+-- name: numbering
+
 -- name: gone_workers
 SELECT w.id FROM {workers} AS w WHERE w.reader = :reader AND w.id <> :self AND {>is_gone}
 
--- name: forget_worker
+-- name: forget_workers
 DELETE w FROM {workers} AS w WHERE w.id IN (:ids) AND {>is_gone}
 
 -- name: free_gone_leases
@@ -56,22 +58,30 @@ SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed
  WHERE heartbeat_until > UTC_TIMESTAMP(6) AND (:reader IS NULL OR reader = :reader)
  ORDER BY id
 
--- name: lease_rows
-SELECT partition_no FROM {leases} WHERE reader = :reader
+-- name: all_partitions
+-- Their numbers, without the lanes, as v.p.
+(SELECT CAST(j.i AS SIGNED) - 1 AS p FROM {meta} AS c
+   JOIN JSON_TABLE(CONCAT('[0', REPEAT(',0', c.value - 1), ']'), '$[*]' COLUMNS (i FOR ORDINALITY)) AS j
+  WHERE c.name = 'partition_count') AS v
+
+-- name: partition_count
+SELECT value FROM {meta} WHERE name = 'partition_count'
 
 -- name: seed
--- Only what is missing is inserted: an insert of what is there would lock it.
+-- Only what is missing is inserted: an insert of what is there would lock it. An epoch that is not below the journal's, or whoever
+-- takes the lease would find itself LOST.
 INSERT IGNORE INTO {leases} (reader, partition_no, lease_epoch, updated_at)
-SELECT :reader, v.p,
-       GREATEST(COALESCE({>newest_epoch}, 0),
-                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + :count ORDER BY b.batch DESC LIMIT 1), 0),
-                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * :count ORDER BY b.batch DESC LIMIT 1), 0)),
+SELECT :reader, v.p, GREATEST(COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p ORDER BY b.batch DESC LIMIT 1), 0),
+       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + ({>partition_count}) ORDER BY b.batch DESC LIMIT 1), 0),
+       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * ({>partition_count}) ORDER BY b.batch DESC LIMIT 1), 0)),
        UTC_TIMESTAMP(6)
-  FROM {>partition_list}
+  FROM {>all_partitions}
+ WHERE NOT EXISTS (SELECT 1 FROM {leases} AS l WHERE l.reader = :reader AND l.partition_no = v.p)
 
 -- name: prune_leases
 DELETE FROM {leases}
- WHERE reader = :reader AND partition_no >= :count AND (lease_owner IS NULL OR lease_until <= UTC_TIMESTAMP(6))
+ WHERE reader = :reader AND partition_no >= (SELECT value FROM {meta} WHERE name = 'partition_count')
+   AND (lease_owner IS NULL OR lease_until <= UTC_TIMESTAMP(6))
 
 -- name: take_look
 -- Rows that someone has locked are passed over.

@@ -58,49 +58,37 @@ EXISTS (SELECT 1 FROM JSON_TABLE(CONCAT('["', REPLACE(p.seen, ',', '","'), '"]')
   WHERE p.reader = r.name AND p.partition_no = m.{partition_no} AND {>covered} ORDER BY p.batch LIMIT 1)
 
 -- name: message_columns
--- A message, in the order of the table in src/store/mysql/message.c.
-m.{seq}, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{payload},
-{?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/},
+-- A message, in the order of src/store/sql/message.h.
+m.{seq}, 0 AS `#txid`, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{ordering_key}, m.{target}, m.{partition_no}, m.{priority},
+m.{created_at}, m.{available_at}, {?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at} AS `#occurred_at`{/},
+{?revision}m.{revision}{/}{!revision}1 AS `#revision`{/}, {?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL AS `#sequence_number`{/},
 {?correlation_id}m.{correlation_id}{/}{!correlation_id}NULL AS `#correlation_id`{/},
 {?causation_id}m.{causation_id}{/}{!causation_id}NULL AS `#causation_id`{/},
-m.{ordering_key}, m.{target},
-{?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL AS `#sequence_number`{/},
-{?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at} AS `#occurred_at`{/}, m.{created_at},
-{?revision}m.{revision}{/}{!revision}1 AS `#revision`{/}, m.{priority}, m.{partition_no}, m.{available_at}
+m.{payload}, {?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/}
 
 -- name: list_columns
--- What only a listing shows.
-{?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL AS `#snapshot`{/},
-e.last_error, {>view_now}, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL)
+-- A message, and what only a listing shows.
+SELECT STRAIGHT_JOIN {>message_columns},
+       {?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL AS `#snapshot`{/},
+       e.last_error, {>view_now}, e.state, e.attempts, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL)
 
--- name: list_head
-(SELECT STRAIGHT_JOIN {>message_columns}, COALESCE(e.attempts, 0), COALESCE(e.state, 0), e.seq IS NOT NULL, {>list_columns}
-
--- name: pick_head
--- The same rows for a verb.
-(SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, {>covered_now}, e.seq IS NOT NULL, COALESCE(e.state, 0), COALESCE(e.attempts, 0), e.queue
+-- name: verb_columns
+-- What a verb must know of it.
+SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered_now}
 
 -- name: from_log
   FROM {readers} AS r
   JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
   {>exception_of_row}
   {>progress_of_row}
- WHERE r.name = :reader
+ WHERE r.name = :reader AND {>matches}
 
 -- name: from_id
   FROM {readers} AS r
-  JOIN {outbox} AS m FORCE INDEX ({name:uniq_id}) ON m.{target} = r.target AND m.{id} = :id
+  JOIN {outbox} AS m FORCE INDEX ({name:uniq_id}) ON m.{target} = r.target AND m.{id} = {>this_id}
   {>exception_of_row}
   {>progress_of_row}
- WHERE r.name = :reader
-
--- name: from_any
--- As a reader would see it that has read nothing.
-  FROM (SELECT CAST(NULL AS CHAR) AS name) AS r
-  JOIN {outbox} AS m FORCE INDEX (PRIMARY)
-  {>exception_of_row}
-  {>progress_of_row}
- WHERE TRUE
+ WHERE r.name = :reader AND {>matches}
 
 -- name: from_exceptions
 -- Few rows, where the log is long.
@@ -108,70 +96,87 @@ e.last_error, {>view_now}, e.due, e.since, IF((e.seq IS NULL AND {>covered_now})
   JOIN {exceptions} AS e ON e.reader = r.name
   STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = e.seq AND m.{target} = r.target
   {>progress_of_row}
- WHERE r.name = :reader
+ WHERE r.name = :reader AND {>matches}
 
 -- name: and_open
--- Rows that some partition's progress does not cover, and that are no exception.
- AND e.seq IS NULL AND (m.{seq} > :low :gaps)
+-- Rows that some partition's progress does not cover, and that are no exception. None, where only an exception gives these views.
+ AND :views & ~(1 << {=view_failed} | 1 << {=view_dead} | 1 << {=view_discarded}) AND e.seq IS NULL AND (m.{seq} > :low :gaps)
 
--- name: and_view
- AND (:views >> {>view_now}) & 1
+-- name: this_id
+{?+string_id}:id_text{/}{!+string_id}:id{/}
 
--- name: and_id
- AND m.{id} = :id
+-- name: matches
+m.{seq} > :after AND m.{seq} < :before AND (:id IS NULL OR m.{id} = {>this_id}) AND (:key IS NULL OR m.{ordering_key} = :key)
+ AND (:aggregate_type IS NULL OR m.{aggregate_type} = :aggregate_type) AND (:aggregate_id IS NULL OR m.{aggregate_id} = :aggregate_id)
+ AND (:event_type IS NULL OR m.{event_type} = :event_type) AND (:views = 0 OR (:views >> {>view_now}) & 1)
 
--- name: and_key
- AND m.{ordering_key} = :key
+-- name: in_order
+ ORDER BY m.{seq} :direction LIMIT :limit
 
--- name: and_aggregate_type
- AND m.{aggregate_type} = :aggregate_type
+-- name: all_in_order
+ ORDER BY 1 :direction LIMIT :limit
 
--- name: and_aggregate_id
- AND m.{aggregate_id} = :aggregate_id
+-- name: list_any
+-- As a reader would see it that has read nothing.
+{>list_columns}
+  FROM (SELECT CAST(NULL AS CHAR) AS name) AS r
+  JOIN {outbox} AS m FORCE INDEX (PRIMARY)
+  {>exception_of_row}
+  {>progress_of_row}
+ WHERE {>matches} {>in_order}
 
--- name: and_event_type
- AND m.{event_type} = :event_type
+-- name: list_any_one
+{>list_any}
 
--- name: and_after
- AND m.{seq} > :after
+-- name: list_all
+{>list_columns} {>from_log} {>in_order}
 
--- name: and_before
- AND m.{seq} < :after
+-- name: list_one
+{>list_columns} {>from_id} {>in_order}
 
--- name: oldest_first
- ORDER BY m.{seq} LIMIT :limit)
+-- name: list_open
+({>list_columns} {>from_exceptions} {>in_order}) UNION ALL ({>list_columns} {>from_log} {>and_open} {>in_order}) {>all_in_order}
 
--- name: newest_first
- ORDER BY m.{seq} DESC LIMIT :limit)
+-- name: verb_all
+{>verb_columns} {>from_log} {>in_order}
 
--- name: all_oldest_first
- ORDER BY 1 LIMIT :limit
+-- name: verb_one
+{>verb_columns} {>from_id} {>in_order}
 
--- name: all_newest_first
- ORDER BY 1 DESC LIMIT :limit
+-- name: verb_open
+({>verb_columns} {>from_exceptions} {>in_order}) UNION ALL ({>verb_columns} {>from_log} {>and_open} {>in_order}) {>all_in_order}
+
+-- name: verb_these
+SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered}
+  FROM {readers} AS r
+  JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
+  {>exception_of_row}
+  {>progress_of_row}
+ WHERE r.name = :reader AND m.{seq} IN (:seqs)
+ ORDER BY m.{seq}
 
 -- name: stats_readers
 SELECT r.name, r.target FROM {readers} AS r WHERE :reader IS NULL OR r.name = :reader ORDER BY r.name
 
 -- name: stats_exceptions
--- The states of the first :cap + 1 exceptions.
-SELECT t.v, COUNT(*) FROM (
-  SELECT {>view_now} AS v
+-- By their view, of the first :cap + 1: how many, the oldest message that waits or is due, how many rows are read at most.
+SELECT t.v, COUNT(*), MIN(t.at), :cap + 1 FROM (
+  SELECT {>view_now} AS v, IF(e.state = {=waiting} OR (e.state = {=failed} AND e.due <= UTC_TIMESTAMP(6)), m.{created_at}, NULL) AS at
     FROM {readers} AS r JOIN {exceptions} AS e ON e.reader = r.name
     STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = e.seq
     LEFT JOIN {batches} AS p ON FALSE
-   WHERE r.name = :reader AND e.state NOT IN ({=done}) LIMIT :cap) AS t
+   WHERE r.name = :reader AND e.state NOT IN ({=done}) LIMIT :most) AS t
  GROUP BY t.v
 
 -- name: stats_log
 -- The same of the rows that are still to be read.
-SELECT t.v, COUNT(*) FROM (
-  SELECT STRAIGHT_JOIN {>view_now} AS v
+SELECT t.v, COUNT(*), MIN(IF(t.v = {=view_delayed}, NULL, t.at)), :cap + 1 FROM (
+  SELECT STRAIGHT_JOIN {>view_now} AS v, m.{created_at} AS at
     FROM {readers} AS r JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
     {>exception_of_row}
     {>progress_of_row}
    WHERE r.name = :reader AND e.seq IS NULL AND (m.{seq} > :low :gaps) AND NOT {>covered_now}
-   ORDER BY m.{seq} LIMIT :cap) AS t
+   ORDER BY m.{seq} LIMIT :most) AS t
  GROUP BY t.v
 
 -- name: stats_held
@@ -180,23 +185,7 @@ SELECT COUNT(*) FROM (
    WHERE e.reader = :reader AND e.queue IS NOT NULL AND e.state IN ({=failed}, {=delayed}, {=dead_hold})
      AND NOT EXISTS (SELECT 1 FROM {exceptions} AS q FORCE INDEX ({name:queue})
        WHERE q.reader = e.reader AND q.partition_no = e.partition_no AND q.queue = e.queue AND q.seq < e.seq)
-   LIMIT :cap) AS t
-
--- name: stats_oldest
--- Of what is due or waits: the first row that is still to be read, and the oldest exception.
-SELECT MIN(t.at) FROM (
-  (SELECT STRAIGHT_JOIN m.{created_at} AS at
-     FROM {readers} AS r JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
-     {>exception_of_row}
-     {>progress_of_row}
-    WHERE r.name = :reader AND e.seq IS NULL AND (m.{seq} > :low :gaps) AND NOT {>covered_now}
-      AND m.{available_at} <= UTC_TIMESTAMP(6)
-    ORDER BY m.{seq} LIMIT 1)
-  UNION ALL
-  (SELECT MIN(m.{created_at})
-     FROM (SELECT e.seq FROM {exceptions} AS e
-            WHERE e.reader = :reader AND (e.state = {=waiting} OR (e.state = {=failed} AND e.due <= UTC_TIMESTAMP(6))) LIMIT 10000) AS d
-     STRAIGHT_JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = d.seq)) AS t
+   LIMIT :most) AS t
 
 -- name: throughput
 SELECT minute, SUM(published), SUM(failed) FROM {throughput}

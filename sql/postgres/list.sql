@@ -40,28 +40,28 @@ CASE WHEN (e.state IS NULL OR e.state = {=done}) AND {>covered} THEN (
   ) SELECT min(at) FROM "#find") END
 
 -- name: matches
--- $1 reader (NULL: every target), $2 id, $3 key, $4 aggregate_type, $5 aggregate_id, $6 event_type: NULL is any. $8 after this seq, $9 before this one.
-($1::text IS NULL OR (m.{target} = (SELECT r.target FROM {readers} AS r WHERE r.name = $1)) IS TRUE)
-AND ($2::uuid IS NULL OR m.{id} = $2::uuid{?+string_id}::text{/}) AND ($3::text IS NULL OR m.{ordering_key} = $3)
-AND ($4::text IS NULL OR m.{aggregate_type} = $4) AND ($5::text IS NULL OR m.{aggregate_id} = $5)
-AND ($6::text IS NULL OR m.{event_type} = $6) AND m.{seq} > $8::bigint AND m.{seq} < $9::bigint
+-- Without a reader: every target.
+(:reader::text IS NULL OR (m.{target} = (SELECT r.target FROM {readers} AS r WHERE r.name = :reader)) IS TRUE)
+AND (:id::uuid IS NULL OR m.{id} = :id::uuid{?+string_id}::text{/}) AND (:key::text IS NULL OR m.{ordering_key} = :key)
+AND (:aggregate_type::text IS NULL OR m.{aggregate_type} = :aggregate_type) AND (:aggregate_id::text IS NULL OR m.{aggregate_id} = :aggregate_id)
+AND (:event_type::text IS NULL OR m.{event_type} = :event_type) AND m.{seq} > :after::bigint AND m.{seq} < :before::bigint
 
 -- name: in_views
--- $7: bits of views; 0 is any.
-($7::bigint = 0 OR $7::bigint >> ({>view_of}) & 1 = 1)
+-- Bits of views; 0 is any.
+(:views::bigint = 0 OR :views::bigint >> ({>view_of}) & 1 = 1)
 
 -- name: beside
 -- The exception and the newest journal row of m. LATERAL with a limit: loops, which keep the order of m.
-LEFT JOIN LATERAL (SELECT e.* FROM {exceptions} AS e WHERE e.reader = $1 AND e.partition_no = m.{partition_no} AND e.seq = m.{seq} LIMIT 1) AS e ON true
-LEFT JOIN LATERAL (SELECT b.* FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = m.{partition_no} ORDER BY b.batch DESC LIMIT 1) AS b ON true
+LEFT JOIN LATERAL (SELECT e.* FROM {exceptions} AS e WHERE e.reader = :reader AND e.partition_no = m.{partition_no} AND e.seq = m.{seq} LIMIT 1) AS e ON true
+LEFT JOIN LATERAL (SELECT b.* FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = m.{partition_no} ORDER BY b.batch DESC LIMIT 1) AS b ON true
 
 -- name: list_rows
--- Columns of the messages that "#found" names, as rows.h has them. @ stands for nothing or DESC.
+-- Columns of the messages that "#found" names, in the order of src/store/sql/message.h.
 SELECT {>message_columns}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL::json{/},
        {?partition_key}m.{partition_key}{/}{!partition_key}NULL::text{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL::json{/}, e.last_error,
        ({>view_of})::bigint, e.state::bigint, e.attempts::bigint, e.due, e.since, {>published_at}
   FROM "#found" AS f CROSS JOIN LATERAL (SELECT m.* FROM {outbox} AS m WHERE m.{seq} = f.seq OFFSET 0) AS m {>beside}
- ORDER BY f.seq @
+ ORDER BY f.seq :direction
 
 -- name: verb_rows
 -- What a verb must know of them.
@@ -70,14 +70,13 @@ SELECT f.seq, m.{partition_no}, e.state::bigint, e.attempts::bigint, e.queue, ({
  ORDER BY f.seq
 
 -- name: verb_these
--- $1 reader, $2 seq.
-WITH "#found" AS MATERIALIZED (SELECT unnest($2::bigint[]) AS seq)
+WITH "#found" AS MATERIALIZED (SELECT unnest(:seqs) AS seq)
 {>verb_rows}
 
 -- name: found_all
 -- By number, through everything.
 WITH "#found" AS MATERIALIZED (
-  SELECT m.{seq} AS seq FROM {outbox} AS m {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} @ LIMIT $10::bigint
+  SELECT m.{seq} AS seq FROM {outbox} AS m {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} :direction LIMIT :limit::bigint
 )
 
 -- name: found_one
@@ -85,32 +84,32 @@ WITH "#found" AS MATERIALIZED (
 WITH "#found" AS MATERIALIZED (
   SELECT m.{seq} AS seq FROM (
     SELECT m.* FROM {outbox} AS m
-     WHERE m.{id} = $2::uuid{?+string_id}::text{/} OFFSET 0) AS m
-  {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} @ LIMIT $10::bigint
+     WHERE m.{id} = :id::uuid{?+string_id}::text{/} OFFSET 0) AS m
+  {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} :direction LIMIT :limit::bigint
 )
 
 -- name: found_open
 -- Without what is published: exceptions, what lies after the positions, and what came late.
 WITH "#at" AS MATERIALIZED (
   SELECT n.* FROM {>all_partitions} AS i CROSS JOIN LATERAL (
-    SELECT b.* FROM {batches} AS b WHERE b.reader = $1 AND b.partition_no = i::smallint ORDER BY b.batch DESC LIMIT 1) AS n
+    SELECT b.* FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = i::smallint ORDER BY b.batch DESC LIMIT 1) AS n
 ), "#found" AS MATERIALIZED (
   SELECT u.seq FROM (
     SELECT x.seq FROM "#at" AS b CROSS JOIN LATERAL (
       SELECT m.{seq} AS seq FROM {exceptions} AS e CROSS JOIN LATERAL (SELECT m.* FROM {outbox} AS m WHERE m.{seq} = e.seq OFFSET 0) AS m
-       WHERE e.reader = $1 AND e.partition_no = b.partition_no AND e.seq > $8::bigint AND e.seq < $9::bigint AND {>matches} AND {>in_views}
-       ORDER BY e.seq @ LIMIT $10::bigint) AS x
+       WHERE e.reader = :reader AND e.partition_no = b.partition_no AND e.seq > :after::bigint AND e.seq < :before::bigint AND {>matches} AND {>in_views}
+       ORDER BY e.seq :direction LIMIT :limit::bigint) AS x
     UNION ALL
     SELECT x.seq FROM (
       SELECT m.{seq} AS seq FROM {outbox} AS m {>beside}
        WHERE m.{seq} > (SELECT min(pos) FROM "#at") AND e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
-       ORDER BY m.{seq} @ LIMIT $10::bigint) AS x
+       ORDER BY m.{seq} :direction LIMIT :limit::bigint) AS x
     UNION ALL
     SELECT x.seq FROM (
       SELECT m.{seq} AS seq FROM ({>late_rows}) AS m {>beside}
        WHERE e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
-       ORDER BY m.{seq} @ LIMIT $10::bigint) AS x
-    ) AS u ORDER BY u.seq @ LIMIT $10::bigint
+       ORDER BY m.{seq} :direction LIMIT :limit::bigint) AS x
+    ) AS u ORDER BY u.seq :direction LIMIT :limit::bigint
 )
 
 -- name: late_rows
@@ -124,36 +123,65 @@ SELECT m.* FROM (SELECT m.* FROM {outbox} AS m
   WHERE m.{txid} >= (SELECT pg_snapshot_xmax(seen) FROM "#at" ORDER BY 1 LIMIT 1) AND m.{seq} <= (SELECT min(pos) FROM "#at")
   ORDER BY m.{txid}, m.{seq} OFFSET 0) AS m
 
--- name: now
+-- name: time
 SELECT clock_timestamp()
 
--- name: stats
--- $1 reader or NULL, $2 how many rows are read at most, $3 how many are counted at most. Of the exceptions, then of the log.
-SELECT r.name, r.target, $2::bigint, $3::bigint,
-       x.pending, x.delayed, x.failed, x.parked, x.dead, x.discarded, x.held, x.oldest, x.walked,
-       l.pending, l.delayed, l.parked, l.oldest, l.walked
-  FROM {readers} AS r CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE e.state = {=waiting} AND NOT e.follows) AS pending, count(*) FILTER (WHERE e.state = {=delayed}) AS delayed,
-           count(*) FILTER (WHERE e.state = {=failed}) AS failed, count(*) FILTER (WHERE e.state = {=waiting} AND e.follows) AS parked,
-           count(*) FILTER (WHERE e.state IN ({=dead}, {=dead_hold})) AS dead, count(*) FILTER (WHERE e.state = {=discarded}) AS discarded,
-           count(*) FILTER (WHERE e.queue IS NOT NULL AND NOT e.follows AND e.state IN ({=failed}, {=delayed}, {=dead_hold})) AS held,
-           min((SELECT m.{created_at} FROM {outbox} AS m WHERE m.{seq} = e.seq))
-             FILTER (WHERE e.state = {=waiting} OR e.state = {=failed} AND e.due <= (SELECT clock_timestamp())) AS oldest,
-           count(*) AS walked
-      FROM (SELECT e.*, {>follows} AS follows FROM {exceptions} AS e WHERE e.reader = r.name LIMIT $2::bigint) AS e) AS x
- CROSS JOIN LATERAL (
-    WITH "#at" AS MATERIALIZED (
-      SELECT n.* FROM {>all_partitions} AS i CROSS JOIN LATERAL (
-        SELECT b.* FROM {batches} AS b WHERE b.reader = r.name AND b.partition_no = i::smallint ORDER BY b.batch DESC LIMIT 1) AS n)
-    SELECT count(*) FILTER (WHERE m.view = {=view_pending}) AS pending, count(*) FILTER (WHERE m.view = {=view_delayed}) AS delayed,
-           count(*) FILTER (WHERE m.view = {=view_parked}) AS parked, count(*) AS walked,
-           min(m.created_at) FILTER (WHERE m.view IN ({=view_pending}, {=view_parked})) AS oldest
-      FROM (SELECT CASE WHEN e.seq IS NULL THEN {>view_of} END AS view, m.{created_at} AS created_at FROM (
-              SELECT * FROM (SELECT m.* FROM {outbox} AS m WHERE m.{seq} > (SELECT min(pos) FROM "#at") AND (m.{target} = r.target) IS TRUE
-                              ORDER BY m.{seq} LIMIT $2::bigint) AS m
-              UNION ALL
-              SELECT * FROM (SELECT m.* FROM ({>late_rows}) AS m WHERE (m.{target} = r.target) IS TRUE LIMIT $2::bigint) AS m) AS m
-            LEFT JOIN LATERAL (SELECT e.* FROM {exceptions} AS e WHERE e.reader = r.name AND e.partition_no = m.{partition_no} AND e.seq = m.{seq} LIMIT 1) AS e ON true
-            CROSS JOIN LATERAL (SELECT b.* FROM {batches} AS b WHERE b.reader = r.name AND b.partition_no = m.{partition_no} ORDER BY b.batch DESC LIMIT 1) AS b) AS m) AS l
- WHERE $1::text IS NULL OR r.name = $1
- ORDER BY r.name
+-- name: list_any
+{>found_all} {>list_rows}
+
+-- name: list_any_one
+{>found_one} {>list_rows}
+
+-- name: list_all
+{>found_all} {>list_rows}
+
+-- name: list_one
+{>found_one} {>list_rows}
+
+-- name: list_open
+{>found_open} {>list_rows}
+
+-- name: verb_all
+{>found_all} {>verb_rows}
+
+-- name: verb_one
+{>found_one} {>verb_rows}
+
+-- name: verb_open
+{>found_open} {>verb_rows}
+
+-- name: stats_readers
+SELECT name, target FROM {readers} WHERE :reader::text IS NULL OR name = :reader ORDER BY name
+
+-- name: counted_exceptions
+-- Eight times as many rows as are counted, at most.
+(SELECT e.*, {>follows} AS follows FROM {exceptions} AS e WHERE e.reader = :reader LIMIT 8 * :cap::bigint) AS e
+
+-- name: stats_exceptions
+-- By their view: how many, the oldest message that waits or is due, how many rows are read at most.
+SELECT e.view, count(*), min(e.at), 8 * :cap::bigint FROM (
+  SELECT CASE WHEN e.state = {=waiting} THEN CASE WHEN e.follows THEN {=view_parked} ELSE {=view_pending} END WHEN e.state = {=failed} THEN {=view_failed}
+           WHEN e.state = {=delayed} THEN {=view_delayed} WHEN e.state IN ({=dead}, {=dead_hold}) THEN {=view_dead}
+           WHEN e.state = {=discarded} THEN {=view_discarded} END AS view,
+         CASE WHEN e.state = {=waiting} OR e.state = {=failed} AND e.due <= (SELECT clock_timestamp())
+           THEN (SELECT m.{created_at} FROM {outbox} AS m WHERE m.{seq} = e.seq) END AS at
+    FROM {>counted_exceptions}) AS e
+ GROUP BY e.view
+
+-- name: stats_held
+SELECT count(*) FROM {>counted_exceptions} WHERE e.queue IS NOT NULL AND NOT e.follows AND e.state IN ({=failed}, {=delayed}, {=dead_hold})
+
+-- name: stats_log
+-- The same of the log: what lies after the positions, and what came late.
+WITH "#at" AS MATERIALIZED (
+  SELECT n.* FROM {>all_partitions} AS i CROSS JOIN LATERAL (
+    SELECT b.* FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = i::smallint ORDER BY b.batch DESC LIMIT 1) AS n
+), "#target" AS MATERIALIZED (SELECT r.target FROM {readers} AS r WHERE r.name = :reader)
+SELECT m.view, count(*), min(m.created_at) FILTER (WHERE m.view IN ({=view_pending}, {=view_parked})), 8 * :cap::bigint
+  FROM (SELECT CASE WHEN e.seq IS NULL THEN {>view_of} END AS view, m.{created_at} AS created_at FROM (
+          SELECT * FROM (SELECT m.* FROM {outbox} AS m WHERE m.{seq} > (SELECT min(pos) FROM "#at") AND (m.{target} = (SELECT target FROM "#target")) IS TRUE
+                          ORDER BY m.{seq} LIMIT 8 * :cap::bigint) AS m
+          UNION ALL
+          SELECT * FROM (SELECT m.* FROM ({>late_rows}) AS m WHERE (m.{target} = (SELECT target FROM "#target")) IS TRUE LIMIT 8 * :cap::bigint) AS m) AS m
+        {>beside}) AS m
+ GROUP BY m.view

@@ -29,3 +29,6 @@ PRAGMA cache_size = -16000;
 -- name: data_version
 -- Changes when another connection commits, not when this one does.
 PRAGMA data_version;
+
+-- name: time
+SELECT :now;

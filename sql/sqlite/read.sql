@@ -1,16 +1,14 @@
 -- Reading the log, the exceptions that are due, and listing.
 
 -- name: message_columns
--- What sending needs of a message; the order is that of row.c.
-o.{seq}, o.{partition_no}, o.{id}, o.{aggregate_type}, o.{aggregate_id}, o.{event_type},
+-- What sending needs of a message, in the order of src/store/sql/message.h.
+o.{seq}, 0, o.{id}, o.{aggregate_type}, o.{aggregate_id}, o.{event_type}, o.{ordering_key}, o.{target}, o.{partition_no}, o.{priority},
+o.{created_at}, o.{available_at}, {?occurred_at}o.{occurred_at}{/}{!occurred_at}o.{created_at}{/},
 {?revision}o.{revision}{/}{!revision}1{/},
 {?sequence_number}o.{sequence_number}{/}{!sequence_number}NULL{/},
 {?correlation_id}o.{correlation_id}{/}{!correlation_id}NULL{/},
 {?causation_id}o.{causation_id}{/}{!causation_id}NULL{/},
-o.{ordering_key}, o.{priority}, o.{target},
-{?occurred_at}o.{occurred_at}{/}{!occurred_at}o.{created_at}{/},
-o.{created_at}, o.{available_at},
-{?headers}o.{headers}{/}{!headers}NULL{/}, o.{payload}
+o.{payload}, {?headers}o.{headers}{/}{!headers}NULL{/}
 
 -- name: position
 -- Of reader r in the partition of row o: up to here, everything without an exception is delivered.
@@ -87,100 +85,127 @@ SELECT e.seq, e.state, e.attempts, e.queue FROM {exceptions} AS e
 SELECT seq, state, attempts, state = {=waiting} OR (state = {=delayed} AND due <= :now) FROM {exceptions}
  WHERE reader = :reader AND partition_no = :partition AND queue = :queue AND seq >= :seq ORDER BY seq;
 
--- ---- listing: the rows of a filter, by number, and then each row ------
+-- ---- listing ----------------------------------------------------------
 
--- name: pick_columns
-SELECT o.{seq}, o.{partition_no}, e.seq IS NOT NULL, e.state, e.attempts, e.queue, o.{seq} <= {>position}
+-- name: view_number
+-- Of w.view, a name.
+CASE w.view WHEN 'pending' THEN {=view_pending} WHEN 'delayed' THEN {=view_delayed} WHEN 'failed' THEN {=view_failed} WHEN 'parked' THEN {=view_parked}
+  WHEN 'dead' THEN {=view_dead} WHEN 'discarded' THEN {=view_discarded} WHEN 'published' THEN {=view_published} END
 
--- name: pick_log
--- From the log; without a reader everything is as for one that has read nothing.
-{>pick_columns}
+-- name: viewed
+-- Rows of the log with their view; without a reader everything is as for one that has read nothing.
+SELECT o.{seq} AS seq, {>view_until_now} :now {>view_after_now} AS view
   FROM {outbox} AS o
   LEFT JOIN {readers} AS r ON r.name = :reader
   LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq}
- WHERE (:reader IS NULL OR o.{target} = r.target)
+ WHERE (:reader IS NULL OR o.{target} = r.target) AND {>matches}
 
--- name: pick_exceptions
-{>pick_columns}
+-- name: viewed_exceptions
+-- Few rows, where the log is long.
+SELECT o.{seq} AS seq, {>exception_view} AS view
   FROM {readers} AS r
  CROSS JOIN {exceptions} AS e ON e.reader = r.name
- CROSS JOIN {outbox} AS o ON o.{seq} = e.seq
- WHERE r.name = :reader
+ CROSS JOIN {outbox} AS o ON o.{seq} = e.seq AND o.{target} = r.target
+ WHERE r.name = :reader AND {>matches}
 
--- name: and_pending
--- What pick_exceptions leaves: rows that no position covers.
- AND o.{seq} > :low AND e.seq IS NULL
+-- name: this_id
+{?+string_id}:id_text{/}{!+string_id}:id{/}
 
--- name: and_id
- AND o.{id} = :id
+-- name: matches
+o.{seq} > :after AND o.{seq} < :before AND (:key IS NULL OR o.{ordering_key} = :key)
+ AND (:aggregate_type IS NULL OR o.{aggregate_type} = :aggregate_type) AND (:aggregate_id IS NULL OR o.{aggregate_id} = :aggregate_id)
+ AND (:event_type IS NULL OR o.{event_type} = :event_type)
 
--- name: and_view
--- :views is a list, ',pending,failed,'.
- AND instr(:views, ',' || {>view_until_now} :now {>view_after_now} || ',') > 0
+-- name: found
+-- The numbers of the rows, in order; before it "viewed", what they are found in.
+SELECT w.seq FROM viewed AS w WHERE :views = 0 OR (:views >> {>view_number}) & 1 ORDER BY w.seq :direction LIMIT :limit
 
--- name: and_key
- AND o.{ordering_key} = :key
+-- name: found_all
+WITH viewed AS ({>viewed}), found AS ({>found})
 
--- name: and_aggregate_type
- AND o.{aggregate_type} = :aggregate_type
+-- name: found_one
+WITH viewed AS ({>viewed} AND o.{id} = {>this_id}), found AS ({>found})
 
--- name: and_aggregate_id
- AND o.{aggregate_id} = :aggregate_id
+-- name: found_open
+-- Exceptions, and rows that no position covers: these only where not an exception alone gives the views.
+WITH viewed AS ({>viewed_exceptions} UNION ALL {>viewed}
+    AND :views & ~(1 << {=view_failed} | 1 << {=view_dead} | 1 << {=view_discarded}) AND o.{seq} > {>low} AND e.seq IS NULL), found AS ({>found})
 
--- name: and_event_type
- AND o.{event_type} = :event_type
+-- name: low
+-- The lowest position of the reader.
+({>numbers} SELECT min((SELECT p.pos FROM {batches} AS p WHERE p.reader = :reader AND p.partition_no = n.i ORDER BY p.batch DESC LIMIT 1)) FROM n)
 
--- name: and_after
- AND o.{seq} > :after
-
--- name: and_before
- AND o.{seq} < :after
-
--- name: union
- UNION ALL
-
--- name: oldest_first
- ORDER BY 1 LIMIT :limit
-
--- name: newest_first
- ORDER BY 1 DESC LIMIT :limit
-
--- name: list_row
-SELECT {>message_columns},
-       e.attempts, e.state, e.seq IS NOT NULL,
-       {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/},
-       {?snapshot}o.{snapshot}{/}{!snapshot}NULL{/},
-       e.last_error, e.due, e.since, {>published_at},
-       {>view_until_now} :now {>view_after_now}
-  FROM {outbox} AS o
+-- name: beside
+-- Loops (CROSS JOIN), which keep the order of found: nothing sorts whole messages.
+  FROM found AS f CROSS JOIN {outbox} AS o ON o.{seq} = f.seq
   LEFT JOIN {readers} AS r ON r.name = :reader
   LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq}
- WHERE o.{seq} = :seq;
+
+-- name: list_rows
+SELECT {>message_columns},
+       {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/}, {?snapshot}o.{snapshot}{/}{!snapshot}NULL{/}, e.last_error,
+       (SELECT {>view_number} FROM (SELECT {>view_until_now} :now {>view_after_now} AS view) AS w), e.state, e.attempts, e.due, e.since, {>published_at}
+{>beside};
+
+-- name: verb_rows
+SELECT o.{seq}, o.{partition_no}, e.state, e.attempts, e.queue, o.{seq} <= {>position}
+{>beside};
+
+-- name: list_any
+{>found_all} {>list_rows}
+
+-- name: list_any_one
+{>found_one} {>list_rows}
+
+-- name: list_all
+{>found_all} {>list_rows}
+
+-- name: list_one
+{>found_one} {>list_rows}
+
+-- name: list_open
+{>found_open} {>list_rows}
+
+-- name: verb_all
+{>found_all} {>verb_rows}
+
+-- name: verb_one
+{>found_one} {>verb_rows}
+
+-- name: verb_open
+{>found_open} {>verb_rows}
+
+-- name: verb_these
+WITH found AS (SELECT value AS seq FROM json_each(:seqs)) {>verb_rows}
 
 -- ---- statistics -------------------------------------------------------
 
+-- name: stats_readers
+SELECT name, target FROM {readers} WHERE :reader IS NULL OR name = :reader ORDER BY name;
+
 -- name: stats_log
--- Rows that no position covers, at most :limit; and the first of them that is due.
-SELECT w.view, count(*), min(w.seq)
-  FROM (SELECT o.{seq} AS seq, {>view_until_now} :now {>view_after_now} AS view
-          FROM {readers} AS r
-         CROSS JOIN {outbox} AS o ON o.{target} = r.target
-          LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq}
-         WHERE r.name = :reader AND o.{seq} > :low AND e.seq IS NULL AND o.{seq} > {>position}
-         ORDER BY o.{seq} LIMIT :limit) AS w
- GROUP BY w.view;
+-- Rows that no position covers, by their view: how many, the first of them that is due or waits, how many are read at most. Numbers are
+-- the order of insertion: the lowest stands for the lowest created_at.
+SELECT {>view_number}, w.count, (SELECT o.{created_at} FROM {outbox} AS o WHERE o.{seq} = w.seq AND w.view <> 'delayed'), :most
+  FROM (SELECT w.view, count(*) AS count, min(w.seq) AS seq
+          FROM (SELECT o.{seq} AS seq, {>view_until_now} :now {>view_after_now} AS view
+                  FROM {readers} AS r
+                 CROSS JOIN {outbox} AS o ON o.{target} = r.target
+                  LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq}
+                 WHERE r.name = :reader AND o.{seq} > {>low} AND e.seq IS NULL AND o.{seq} > {>position}
+                 ORDER BY o.{seq} LIMIT :most) AS w
+         GROUP BY w.view) AS w;
 
 -- name: stats_exceptions
-SELECT {>exception_view}, count(*),
-       min(CASE WHEN e.state = {=waiting} OR (e.state = {=failed} AND e.due <= :now) THEN e.seq END)
-  FROM {exceptions} AS e WHERE e.reader = :reader GROUP BY 1;
+-- The same of all exceptions.
+SELECT {>view_number}, w.count, (SELECT o.{created_at} FROM {outbox} AS o WHERE o.{seq} = w.seq), 9223372036854775807
+  FROM (SELECT {>exception_view} AS view, count(*) AS count,
+               min(CASE WHEN e.state = {=waiting} OR (e.state = {=failed} AND e.due <= :now) THEN e.seq END) AS seq
+          FROM {exceptions} AS e WHERE e.reader = :reader GROUP BY 1) AS w;
 
 -- name: stats_held
 SELECT count(*) FROM {exceptions} AS e
  WHERE e.reader = :reader AND e.queue IS NOT NULL AND e.state IN ({=failed}, {=delayed}, {=dead_hold}) AND NOT {>follows};
-
--- name: created_at
-SELECT {created_at} FROM {outbox} WHERE {seq} = :seq;
 
 -- name: throughput
 SELECT minute, sum(published), sum(failed)

@@ -1,16 +1,22 @@
 -- Readers, their journal and their exceptions.
 
--- name: reader_get
+-- name: reader_target
 SELECT target FROM {readers} WHERE name = :reader;
 
--- name: reader_add
-INSERT INTO {readers} (name, target, filter, temporary, created_at)
+-- name: reader_make
+INSERT OR IGNORE INTO {readers} (name, target, filter, temporary, created_at)
 VALUES (:reader, :target, :filter, :temporary, :now);
 
 -- name: reader_begin
--- Its first journal rows, in all partitions.
+-- For a reader without a journal, in all partitions.
 {>numbers} INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos)
-SELECT :reader, n.i, 0, 0, zeroblob(16), :now, :pos FROM n;
+SELECT :reader, n.i, 0, 0, zeroblob(16), :now, :pos FROM n WHERE NOT EXISTS (SELECT 1 FROM {batches} AS b WHERE b.reader = :reader);
+
+-- name: lock_log
+
+-- name: reader_lock
+
+-- name: foreign_progress
 
 -- name: numbers
 -- The numbers of all partitions, in all lanes.
@@ -25,70 +31,132 @@ b.reader = r.name AND b.partition_no = n.i AND b.batch = (SELECT max(c.batch) FR
 {>numbers} SELECT r.name, r.target, r.filter, r.temporary, r.created_at, min(b.pos), max(b.pos), max(b.at),
        (SELECT count(*) FROM {workers} AS w WHERE w.reader = r.name AND w.heartbeat_until > :now),
        (SELECT count(*) FROM (SELECT 1 FROM {exceptions} AS e
-         WHERE e.reader = r.name AND e.state NOT IN ({=done}, {=discarded}) LIMIT 10001))
+         WHERE e.reader = r.name AND e.state NOT IN ({=done}, {=discarded}) LIMIT 10001)), min(b.pos) + 1
   FROM {readers} AS r CROSS JOIN n CROSS JOIN {batches} AS b ON {>newest}
- WHERE :reader IS NULL OR r.name = :reader
  GROUP BY r.name ORDER BY r.name;
 
--- name: place_by_time
--- There is no index on the time: a reader begins once, a writer would pay for ever. Numbers are
--- the order of commits, times need not be: so the first row, not a search by halves.
-SELECT o.{seq} FROM {outbox} AS o WHERE o.{created_at} >= :at ORDER BY o.{seq} LIMIT 1;
+-- name: place
+-- The position before a place, and nothing that was seen. :start 0 the beginning, 1 the end, 2 a time, 3 the number :at; what lies
+-- after the end is the end. There is no index on the time: a reader begins once, a writer would pay for ever. Numbers are the order of
+-- commits, times need not be: so the first row, not a search by halves.
+SELECT CASE :start WHEN 0 THEN 0 ELSE max(0, min(l.pos, coalesce(CASE :start WHEN 3 THEN :at
+         WHEN 2 THEN (SELECT o.{seq} FROM {outbox} AS o WHERE o.{created_at} >= :at ORDER BY o.{seq} LIMIT 1) END - 1, l.pos))) END, NULL
+  FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = replace('{outbox}', '"', '') COLLATE NOCASE), 0) AS pos) AS l;
 
 -- ---- journal ----------------------------------------------------------
 
--- name: journal_newest
-SELECT batch, epoch, owner, pos FROM {batches}
- WHERE reader = :reader AND partition_no = :partition ORDER BY batch DESC LIMIT 1;
+-- name: parts
+-- What :parts begins with: partition, batch, epoch.
+(SELECT json_extract(value, '$[0]') AS p, json_extract(value, '$[1]') AS batch, json_extract(value, '$[2]') AS epoch, value AS part FROM json_each(:parts)) AS v
 
--- name: journal_row
-SELECT batch, epoch, owner, pos FROM {batches}
- WHERE reader = :reader AND partition_no = :partition AND batch = :batch;
+-- name: newest_batch
+(SELECT b.batch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p ORDER BY b.batch DESC LIMIT 1)
 
--- name: journal_add
+-- name: newest_epoch
+(SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p ORDER BY b.batch DESC LIMIT 1)
+
+-- name: journal
+-- The fence. SQLite has one writer, so nobody adds a row between the query and ours. That the number is free is not enough: old rows
+-- are pruned, and a worker that was frozen for an hour would find its own free again. The newest row is never pruned, and has our epoch
+-- unless someone took over.
 INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos, published, failed)
-VALUES (:reader, :partition, :batch, :epoch, :owner, :now, :pos, :published, :failed);
+SELECT :reader, v.p, v.batch, v.epoch, :owner, :now, json_extract(v.part, '$[3]'), json_extract(v.part, '$[4]'), json_extract(v.part, '$[5]')
+  FROM {>parts}
+ WHERE {>newest_epoch} = v.epoch AND {>newest_batch} < v.batch;
+
+-- name: journal_state
+-- Is the row of that number ours, and which is the newest?
+SELECT v.p, EXISTS (SELECT 1 FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p AND b.batch = v.batch
+                       AND b.epoch = v.epoch AND b.owner = :owner), {>newest_batch}, {>newest_epoch}
+  FROM {>parts};
+
+-- name: wanted
+-- :parts of a takeover: partition, epoch.
+(SELECT json_extract(value, '$[0]') AS p, json_extract(value, '$[1]') AS epoch FROM json_each(:parts)) AS v
+
+-- name: take_over
+-- :parts p, epoch. The newest row again, with the next number: not if a higher epoch is there, nor if the newest is ours already.
+INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos)
+SELECT b.reader, b.partition_no, b.batch + 1, v.epoch, :owner, :now, b.pos
+  FROM {>wanted} CROSS JOIN {batches} AS b ON b.reader = :reader AND b.partition_no = v.p AND b.batch = {>newest_batch}
+ WHERE b.epoch <= v.epoch AND NOT (b.epoch = v.epoch AND b.owner = :owner);
+
+-- name: progress
+SELECT b.partition_no, b.batch, b.epoch, b.owner, b.at, b.pos, NULL, 0, NULL
+  FROM {>wanted} CROSS JOIN {batches} AS b ON b.reader = :reader AND b.partition_no = v.p AND b.batch = {>newest_batch};
+
+-- name: operator_row
+-- The next row of each partition, with the progress and the epoch of the newest, and no owner.
+INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos)
+SELECT b.reader, b.partition_no, b.batch + 1, b.epoch, zeroblob(16), :now, b.pos
+  FROM {>parts} CROSS JOIN {batches} AS b ON b.reader = :reader AND b.partition_no = v.p AND b.batch = {>newest_batch}
+ WHERE true
+RETURNING partition_no, batch, epoch;
+
+-- name: operator_made
 
 -- ---- exceptions -------------------------------------------------------
 
--- name: exception_add
+-- name: won
+-- Every change asks for itself.
+
+-- name: is_won
+-- Is the row of the fence v.p, v.batch, v.epoch there and :owner's (that of an operator has none), and has nobody taken over since?
+EXISTS (SELECT 1 FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p AND b.batch = v.batch AND b.epoch = v.epoch
+           AND b.owner = coalesce(:owner, zeroblob(16))) AND {>newest_epoch} = v.epoch
+
+-- name: changes
+-- As src/store/sql/change.c makes them.
+(SELECT v.*, json_extract(value, '$[3]') AS seq, json_extract(value, '$[4]') AS state, json_extract(value, '$[5]') AS attempts, json_extract(value, '$[6]') AS was,
+        CASE json_extract(value, '$[7]') WHEN 1 THEN :now + json_extract(value, '$[8]') WHEN 2 THEN json_extract(value, '$[8]') END AS due, json_extract(value, '$[9]') AS queue, json_extract(value, '$[10]') AS error
+   FROM (SELECT value, json_extract(value, '$[0]') AS p, json_extract(value, '$[1]') AS batch, json_extract(value, '$[2]') AS epoch FROM json_each(:changes)) AS v) AS v
+
+-- name: except_add
 -- One that is there is a repeat, or an operator's decision: it stays.
 INSERT OR IGNORE INTO {exceptions} (reader, partition_no, seq, state, attempts, due, queue, last_error, since)
-VALUES (:reader, :partition, :seq, :state, :attempts, :due, :queue, :error, :now);
+SELECT :reader, v.p, v.seq, v.state, v.attempts, v.due, v.queue, v.error, :now FROM {>changes} WHERE {>is_won};
 
--- name: exception_set
+-- name: except_set
 -- Not what an operator has changed since it was read; an operator's own change applies always.
-UPDATE {exceptions}
-   SET state = :state, attempts = :attempts, due = :due, queue = :queue, last_error = coalesce(:error, last_error), since = :now
- WHERE reader = :reader AND partition_no = :partition AND seq = :seq
-   AND (:operator OR (attempts = :was_attempts AND state IN ({=waiting}, {=failed}, {=delayed})));
+UPDATE {exceptions} AS e
+   SET state = v.state, attempts = v.attempts, due = v.due, queue = v.queue, last_error = coalesce(v.error, e.last_error), since = :now
+  FROM {>changes}
+ WHERE e.reader = :reader AND e.partition_no = v.p AND e.seq = v.seq AND {>is_won}
+   AND (:any OR (e.attempts = v.was AND e.state IN ({=waiting}, {=failed}, {=delayed})));
 
--- name: exception_remove
-DELETE FROM {exceptions} WHERE reader = :reader AND partition_no = :partition AND seq = :seq;
+-- name: except_remove
+DELETE FROM {exceptions} WHERE reader = :reader AND (partition_no, seq) IN (SELECT v.p, v.seq FROM {>changes} WHERE {>is_won});
 
 -- name: promote
 -- The head of a queue that waits for nothing any more is due at once.
 UPDATE {exceptions} SET due = :now
- WHERE reader = :reader AND partition_no = :partition AND state = {=waiting} AND due IS NULL
-   AND seq = (SELECT min(h.seq) FROM {exceptions} AS h
-               WHERE h.reader = :reader AND h.partition_no = :partition AND h.queue = :queue);
+ WHERE reader = :reader AND state = {=waiting} AND due IS NULL AND (partition_no, seq) IN (
+   SELECT v.p, (SELECT min(h.seq) FROM {exceptions} AS h WHERE h.reader = :reader AND h.partition_no = v.p AND h.queue = v.queue)
+     FROM (SELECT json_extract(value, '$[0]') AS p, json_extract(value, '$[1]') AS batch, json_extract(value, '$[2]') AS epoch, json_extract(value, '$[3]') AS queue FROM json_each(:queues)) AS v
+    WHERE {>is_won});
 
 -- ---- seek and remove --------------------------------------------------
 
--- name: seek_journal
+-- name: seek
 -- The next row of every partition: the new place, with the new epoch of its lease.
 {>numbers} INSERT INTO {batches} (reader, partition_no, batch, epoch, owner, at, pos)
 SELECT r.name, n.i, b.batch + 1, l.lease_epoch, zeroblob(16), :now, :pos
   FROM {readers} AS r CROSS JOIN n CROSS JOIN {batches} AS b ON {>newest}
- CROSS JOIN {leases} AS l ON l.reader = r.name AND l.partition_no = n.i % :count
+ CROSS JOIN {leases} AS l ON l.reader = r.name AND l.partition_no = n.i % (SELECT value FROM {meta} WHERE name = 'partition_count')
  WHERE r.name = :reader;
 
 -- name: seek_exceptions
 -- These rows are read again.
 DELETE FROM {exceptions} WHERE reader = :reader AND seq > :pos;
 
--- name: busy_workers
-SELECT count(*) FROM {workers} WHERE reader = :reader AND heartbeat_until > :now;
+-- name: seek_forget
+-- Retention would go by what it had before.
+DELETE FROM {batches} AS d
+ WHERE d.reader = :reader AND d.batch < (SELECT max(b.batch) FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = d.partition_no);
+
+-- name: reader_busy
+-- Its workers; no row: there is no such reader.
+SELECT (SELECT count(*) FROM {workers} WHERE reader = :reader AND heartbeat_until > :now) FROM {readers} WHERE name = :reader;
 
 -- name: remove_reader
 DELETE FROM {readers} WHERE name = :reader;

@@ -38,6 +38,7 @@
 #include "log/progress.h"
 
 struct ob_store;
+struct ob_sql_driver;
 
 enum { OB_PARTITIONS_MAX = 1024, OB_SCHEMA_VERSION = 2, OB_LAST_ERROR_MAX = 1024 };
 
@@ -547,7 +548,8 @@ struct ob_store_ops {
 	const char *name; /* "sqlite": also the scheme of its URLs */
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_store */
-	const struct ob_opt *opts; /* what a `stores:` entry may hold besides url */
+	const struct ob_opt *opts;       /* what a `stores:` entry may hold besides url */
+	const struct ob_sql_driver *sql; /* of backends whose operations are store/sql's */
 	ob_store_open_fn *open;
 	ob_store_close_fn *close;
 	ob_store_setup_fn *setup;
@@ -595,6 +597,10 @@ struct ob_store {
 	const struct ob_clock *clock;
 	unsigned writer_flags; /* OUTBOX_NO_PAYLOAD_CHECK ... for tx_push */
 	bool looks_only;       /* check demands the right to read the tables, and no other */
+	struct {
+		struct ob_uuid worker; /* of the last beat of this connection, and its counts */
+		uint64_t published, failed;
+	} beaten;
 };
 
 /* What it takes to open one more connection. Everything is borrowed. */

@@ -112,7 +112,7 @@ static struct cost read_cost(struct ob_store *store, struct ob_batch *batch)
 	sqlite3_stmt *stmt;
 
 	(void)read_next(store, batch); /* the second time all is prepared */
-	ok(lite_bind(lite(store), LITE_walk, LITE_NONE, &err));
+	ok(lite_bind(lite(store), LITE_walk, OB_NO_ARGS, &err));
 	stmt = lite(store)->stmt[LITE_walk];
 	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
 	(void)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);

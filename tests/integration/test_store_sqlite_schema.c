@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of the SQLite store: making and checking them, their layouts, indexes and partitions.
  */
-#include "store/sqlite/list.h"
 #include "store/sqlite/stmt.h"
 #include "store_sqlite_fixture.h"
 
@@ -306,15 +305,52 @@ static void expect_good_plan(struct ob_store *store, const char *text, bool may_
 	(void)sqlite3_finalize(plan);
 }
 
+/* Those of filters have another text each time. */
+static bool is_filter(int id)
+{
+	return id >= OB_SQL_list_any && id <= OB_SQL_verb_open;
+}
+
 static void expect_good_plans(struct ob_store *store)
 {
 	for (int id = 0; id < LITE_COUNT; id++) {
-		ok(lite_bind(lite(store), (enum lite_id)id, LITE_NONE, &err));
+		if (is_filter(id) || strcmp(lite_template(id), "\n") == 0)
+			continue; /* or a step of other databases */
+		ok(lite_bind(lite(store), id, OB_NO_ARGS, &err));
 		/* Once in the life of a reader or a log, and what a resize replaces. */
-		if (id != LITE_place_by_time && id != LITE_go_on && id != LITE_resize_forget)
+		if (id != OB_SQL_place && id != LITE_go_on && id != LITE_resize_forget)
 			expect_good_plan(store, sqlite3_sql(lite(store)->stmt[id]),
-					 id == LITE_stats_exceptions || id == LITE_holder);
+					 id == OB_SQL_stats_exceptions || id == OB_SQL_verb_these ||
+						 id == LITE_holder);
 	}
+}
+
+static int note_filter(unsigned type, void *text, void *stmt, void *unused)
+{
+	const char *sql = sqlite3_sql(stmt);
+
+	(void)type;
+	(void)unused;
+	if (strncmp(sql, "WITH viewed", 11) == 0)
+		(void)snprintf(text, 1 << 16, "%s", sql);
+	return 0;
+}
+
+/* The statement that lists what matches. */
+static const char *filter_sql(struct ob_store *store, const struct ob_filter *filter)
+{
+	static char text[1 << 16];
+	struct ob_batch found;
+	int64_t now;
+
+	text[0] = '\0';
+	ob_batch_init(&found);
+	(void)sqlite3_trace_v2(lite(store)->db, SQLITE_TRACE_STMT, note_filter, text);
+	ok(ob_store_list(store, filter, &found, &now, &err));
+	(void)sqlite3_trace_v2(lite(store)->db, 0, NULL, NULL);
+	ob_batch_done(&found);
+	ck_assert_str_ne(text, "");
+	return text;
 }
 
 /* Filters that an index or the position answers. Published rows may stand anywhere: these are
@@ -333,17 +369,11 @@ static void expect_good_picks(struct ob_store *store)
 		{ .reader = "default", .after_seq = 7, .newest_first = true },
 	};
 
-	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
-		ok(lite_pick(lite(store), &filters[i], &err));
-		expect_good_plan(store, sqlite3_sql(lite(store)->pick),
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		expect_good_plan(store, filter_sql(store, &filters[i]),
 				 filters[i].id || filters[i].views);
-		lite_pick_done(lite(store));
-	}
 	const struct ob_filter all = { .reader = "default", .newest_first = true };
-	ok(lite_pick(lite(store), &all, &err));
-	ck_assert_int_eq(sqlite3_step(lite(store)->pick), SQLITE_ROW);
-	ck_assert_int_eq(sqlite3_stmt_status(lite(store)->pick, SQLITE_STMTSTATUS_SORT, 0), 0);
-	lite_pick_done(lite(store));
+	expect_good_plan(store, filter_sql(store, &all), false);
 }
 
 static uint64_t operate(struct ob_store *store, enum ob_verb verb, unsigned views)

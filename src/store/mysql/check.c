@@ -35,7 +35,7 @@ int my_meta(struct my_store *s, const char *name, int64_t *ret_value, struct ob_
 {
 	int r = MY_NUMBER(s, "reading the schema version", ret_value, err,
 			  s->in_work ? sql_mysql_meta_lock : sql_mysql_meta_get,
-			  MY_TEXT("name", name));
+			  OB_ARG_TEXT("name", name));
 
 	return r != 0 ? (r < 0 ? r : 0)
 		      : ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
@@ -71,8 +71,8 @@ static int find_tables(struct my_store *s, struct my_found *found, struct ob_err
 
 	my_packet_init(&p, s, "reading the schema");
 	for (int t = 0; t < OB_TABLE_COUNT; t++)
-		(void)MY_ADD(&p, sql_mysql_table_info, MY_TEXT("schema", my_schema(s)),
-			     MY_TEXT("table", s->base.layout->table[t]));
+		(void)MY_ADD(&p, sql_mysql_table_info, OB_ARG_TEXT("schema", my_schema(s)),
+			     OB_ARG_TEXT("table", s->base.layout->table[t]));
 	int r = my_packet_run(&p, err);
 	for (int t = 0; t < OB_TABLE_COUNT && r == 0; t++) {
 		my_use(&p, (size_t)t);
@@ -193,8 +193,8 @@ static int read_columns(struct my_store *s, struct wanted *w, struct my_found *f
 {
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 	int r = MY_QUERY(&p, s, "reading the schema", err, sql_mysql_column_info,
-			 MY_TEXT("schema", my_schema(s)),
-			 MY_TEXT("table", s->base.layout->table[w->table]));
+			 OB_ARG_TEXT("schema", my_schema(s)),
+			 OB_ARG_TEXT("table", s->base.layout->table[w->table]));
 
 	while (r == 0 && my_step(&p)) {
 		for (size_t i = 0; i < w->count && r == 0; i++) {
@@ -259,8 +259,8 @@ int my_index_columns(struct my_store *s, const char *suffix, char out[1024], str
 
 	(void)snprintf(name, sizeof(name), "%s_%s", table, suffix);
 	int r = MY_QUERY(&p, s, "reading the schema", err, sql_mysql_index_info,
-			 MY_TEXT("schema", my_schema(s)), MY_TEXT("table", table),
-			 MY_TEXT("index", name));
+			 OB_ARG_TEXT("schema", my_schema(s)), OB_ARG_TEXT("table", table),
+			 OB_ARG_TEXT("index", name));
 	struct ob_str columns = r == 0 && my_step(&p) ? my_str(&p, 0) : OB_STR_NULL;
 	(void)snprintf(out, 1024, "%.*s", (int)columns.n, columns.p ? columns.p : "");
 	return r;
@@ -342,8 +342,7 @@ static int check_settings(const struct my_packet *q, struct ob_err *err)
 static int check_server(struct my_store *s, struct ob_err *err)
 {
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
-	int r = my_query(&p, s, "reading the server's settings", sql_mysql_server,
-			 (const struct my_arg[]){ MY_END }, err);
+	int r = my_query(&p, s, "reading the server's settings", sql_mysql_server, OB_NO_ARGS, err);
 
 	if (r < 0 || !my_step(&p))
 		return r;

@@ -20,6 +20,7 @@ struct my_address {
 
 struct my_templates; /* sql.c: SQL with the layout's names in it */
 struct my_proof;     /* proof.c: which statements ran when */
+struct my_run;       /* driver.c: the operation that runs */
 
 struct my_store {
 	struct ob_store base;
@@ -31,6 +32,7 @@ struct my_store {
 	MYSQL *db; /* NULL: not connected (any more) */
 	struct my_templates *templates;
 	struct my_proof *proof;
+	struct my_run *run;
 	outbox *writer;      /* for tx_push, made on first use */
 	bool broken;         /* connect again before the next call */
 	bool patient;        /* this connection has no time limit for a statement */
@@ -62,8 +64,6 @@ int my_oom(const char *doing, struct ob_err *err);
 int my_exec(struct my_store *s, MYSQL *db, const char *sql, const char *doing, struct ob_err *err);
 /* Roll back whatever is open; a connection on which that fails is not used again. */
 void my_rollback(struct my_store *s);
-/* A duration in microseconds, cut to a hundred years. */
-int64_t my_us(int64_t ms);
 
 /* ---- address: url.c -------------------------------------------------- */
 

@@ -164,13 +164,6 @@ int my_oom(const char *doing, struct ob_err *err)
 
 /* ---- connecting ------------------------------------------------------ */
 
-int64_t my_us(int64_t ms)
-{
-	const int64_t most = (int64_t)OUTBOX_DELAY_MAX;
-
-	return (ms > most ? most : ms) * 1000;
-}
-
 int my_exec(struct my_store *s, MYSQL *db, const char *sql, const char *doing, struct ob_err *err)
 {
 	if (mysql_real_query(db, sql, strlen(sql)) != 0)

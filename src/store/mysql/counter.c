@@ -3,7 +3,7 @@
 #include "store/mysql/counter.h"
 #include "base/cleanup.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
 
 #include "sql_mysql.h"
@@ -50,8 +50,8 @@ int my_counter_check(struct my_store *s, const struct ob_read *read, struct ob_g
 		return 0;
 	s->counter_us = now;
 	int r = MY_NUMBER(s, "reading the counter of the log", &counter, err, sql_mysql_counter,
-			  MY_TEXT("schema", my_schema(s)),
-			  MY_TEXT("table", s->base.layout->table[OB_TABLE_outbox]));
+			  OB_ARG_TEXT("schema", my_schema(s)),
+			  OB_ARG_TEXT("table", s->base.layout->table[OB_TABLE_outbox]));
 	if (r < 0 || counter == 0 || counter > pos)
 		return r < 0 ? r : 0;
 	return find_reused(s, read, counter, pos, reused, err);
@@ -66,7 +66,7 @@ int my_counter_reconnected(struct my_store *s, const struct ob_read *read, struc
 
 	s->last_seq = 0;
 	int r = MY_QUERY(&p, s, "looking for the last row", err, sql_mysql_id_of,
-			 MY_INT("seq", seq));
+			 OB_ARG_INT("seq", seq));
 	if (r < 0 ||
 	    (my_step(&p) && ob_uuid_scan(my_str(&p, 0), &id) && ob_uuid_eq(&id, &s->last_id)))
 		return r;

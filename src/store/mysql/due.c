@@ -3,13 +3,14 @@
 #include "base/cleanup.h"
 #include "store/mysql/message.h"
 #include "store/mysql/read.h"
+#include "store/share.h"
 
 #include "sql_mysql.h"
 
 enum { HEADS_PIECE = 64 };
 
 /* Columns after those of a message. */
-enum { COL_ATTEMPTS = MY_MESSAGE_COLUMNS, COL_STATE, COL_QUEUE, COL_MAY_GO };
+enum { COL_ATTEMPTS = OB_SQL_MESSAGE_COLUMNS, COL_STATE, COL_QUEUE, COL_MAY_GO };
 
 size_t my_due_ask(struct my_packet *p, const struct my_due *due)
 {
@@ -19,24 +20,10 @@ size_t my_due_ask(struct my_packet *p, const struct my_due *due)
 	my_add_number(&exclude, 0);
 	for (size_t i = 0; i < due->read->exclude_count; i++)
 		my_add_number(&exclude, due->read->exclude[i]);
-	return MY_ADD(p, sql_mysql_due_heads, MY_TEXT("reader", due->read->reader),
-		      MY_SQL("numbers", due->partitions), MY_SQL("exclude", ob_buf_str(&exclude)),
-		      MY_INT("limit", due->read->exception_limit));
-}
-
-static bool is_excluded(const struct ob_read *read, int64_t seq)
-{
-	size_t low = 0, high = read->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (read->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < read->exclude_count && read->exclude[low] == seq;
+	return MY_ADD(p, sql_mysql_due_heads, OB_ARG_TEXT("reader", due->read->reader),
+		      OB_ARG_RAW("numbers", due->partitions),
+		      OB_ARG_RAW("exclude", ob_buf_str(&exclude)),
+		      OB_ARG_INT("limit", due->read->exception_limit));
 }
 
 /* A head with what follows it; 1: there is no room for more. */
@@ -50,14 +37,13 @@ static int read_queue(struct my_packet *p, size_t statement, struct my_due *due,
 		if (r < 0)
 			return r;
 		/* What follows a row that may not go, or that is on its way, waits for it. */
-		if (!my_int(p, COL_MAY_GO) || is_excluded(due->read, m.seq))
+		if (!my_int(p, COL_MAY_GO) || ob_read_excludes(due->read, m.seq))
 			return 0;
 		if (due->batch->count == due->read->exception_limit ||
 		    !my_read_fits(due->read, due->batch, &m))
 			return 1;
 		m.attempts = (uint32_t)my_int(p, COL_ATTEMPTS);
 		m.state = (uint8_t)my_int(p, COL_STATE);
-		m.queue = my_str(p, COL_QUEUE);
 		m.excepted = true;
 		m.queue = my_str(p, COL_QUEUE);
 		r = my_add_message(due->batch, &m, err);
@@ -72,14 +58,15 @@ static void ask_queue(struct my_packet *p, const struct my_packet *found, const 
 	struct ob_str queue = my_str(found, 2);
 
 	if (queue.p)
-		(void)MY_ADD(p, sql_mysql_due_queue, MY_TEXT("reader", due->read->reader),
-			     MY_INT("partition", my_int(found, 0)), MY_INT("seq", my_int(found, 1)),
-			     MY_STR("queue", queue),
-			     MY_INT("limit", due->read->exception_limit - due->batch->count + 1));
+		(void)MY_ADD(
+			p, sql_mysql_due_queue, OB_ARG_TEXT("reader", due->read->reader),
+			OB_ARG_INT("partition", my_int(found, 0)),
+			OB_ARG_INT("seq", my_int(found, 1)), OB_ARG_STR("queue", queue),
+			OB_ARG_INT("limit", due->read->exception_limit - due->batch->count + 1));
 	else
-		(void)MY_ADD(p, sql_mysql_due_row, MY_TEXT("reader", due->read->reader),
-			     MY_INT("partition", my_int(found, 0)),
-			     MY_INT("seq", my_int(found, 1)));
+		(void)MY_ADD(p, sql_mysql_due_row, OB_ARG_TEXT("reader", due->read->reader),
+			     OB_ARG_INT("partition", my_int(found, 0)),
+			     OB_ARG_INT("seq", my_int(found, 1)));
 }
 
 int my_due_read(struct my_packet *found, size_t statement, struct my_due *due, struct ob_err *err)

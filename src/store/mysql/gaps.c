@@ -93,8 +93,8 @@ int my_gaps_scan(struct my_store *s, int64_t last, struct ob_gaps *gaps, struct 
 		size_t count = 0;
 
 		my_packet_clear(&p);
-		(void)MY_ADD(&p, sql_mysql_numbers, MY_INT("pos", walk.at), MY_INT("last", last),
-			     MY_INT("limit", SCAN_STEP));
+		(void)MY_ADD(&p, sql_mysql_numbers, OB_ARG_INT("pos", walk.at),
+			     OB_ARG_INT("last", last), OB_ARG_INT("limit", SCAN_STEP));
 		r = my_packet_run(&p, err);
 		for (my_use(&p, 0); r == 0 && fits && my_step(&p); count++)
 			fits = my_walk_step(&walk, my_int(&p, 0));

@@ -4,9 +4,7 @@
 #define OB_STORE_MYSQL_MESSAGE_H
 
 #include "store/mysql/sql.h"
-
-/* Columns of the template message_columns; what a statement adds comes after them. */
-enum { MY_MESSAGE_COLUMNS = 18 };
+#include "store/sql/message.h"
 
 /* The message of the row on which the packet stands; its texts are the packet's. */
 int my_read_message(const struct my_packet *p, struct ob_message *ret_message, struct ob_err *err);

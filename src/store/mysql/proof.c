@@ -64,7 +64,7 @@ int my_proof_possible(struct my_store *s, bool *ret_possible, struct ob_err *err
 		r = my_number(s, "asking for the right PROCESS",
 			      my_is_mariadb(s) ? sql_mysql_sees_statements_mariadb
 					       : sql_mysql_sees_statements_mysql,
-			      (const struct my_arg[]){ MY_END }, &count, err);
+			      OB_NO_ARGS, &count, err);
 		if (r < 0 && s->code != ER_SPECIFIC_ACCESS_DENIED_ERROR &&
 		    s->code != ER_TABLEACCESS_DENIED_ERROR)
 			return r;
@@ -111,15 +111,15 @@ static int ask_server(struct my_store *s, bool possible, struct server_state *st
 	add_pattern(&pattern, layout->table[OB_TABLE_outbox]);
 	ob_buf_addf(&schema, "`%s`", layout->schema[0] ? layout->schema : s->address.database);
 	my_packet_init(&p, s, "looking for running statements");
-	(void)MY_ADD(&p, sql_mysql_counter, MY_TEXT("schema", my_schema(s)),
-		     MY_TEXT("table", layout->table[OB_TABLE_outbox]));
-	(void)MY_ADD(&p, sql_mysql_in_use, MY_SQL("schema", ob_buf_str(&schema)),
-		     MY_BUF("pattern", &pattern));
+	(void)MY_ADD(&p, sql_mysql_counter, OB_ARG_TEXT("schema", my_schema(s)),
+		     OB_ARG_TEXT("table", layout->table[OB_TABLE_outbox]));
+	(void)MY_ADD(&p, sql_mysql_in_use, OB_ARG_RAW("schema", ob_buf_str(&schema)),
+		     OB_ARG_STR("pattern", ob_buf_view(&pattern)));
 	if (possible)
 		(void)MY_ADD(&p,
 			     my_is_mariadb(s) ? sql_mysql_statements_mariadb
 					      : sql_mysql_statements_mysql,
-			     MY_BUF("then", &s->proof->then));
+			     OB_ARG_STR("then", ob_buf_view(&s->proof->then)));
 	int r = my_packet_run(&p, err);
 	if (r < 0)
 		return r;
@@ -178,8 +178,8 @@ static int probe(struct my_store *s, struct ob_gaps *gaps, int64_t upto, struct 
 		my_gaps_where(s, gaps, first, &where);
 		my_packet_clear(&p);
 		(void)MY_ADD0(&p, sql_mysql_probe_isolation);
-		(void)MY_ADD(&p, sql_mysql_probe, MY_SQL("gaps", ob_buf_str(&where)),
-			     MY_INT("limit", SHOWN_MAX));
+		(void)MY_ADD(&p, sql_mysql_probe, OB_ARG_RAW("gaps", ob_buf_str(&where)),
+			     OB_ARG_INT("limit", SHOWN_MAX));
 		r = my_packet_run(&p, err);
 		if (r == 0 && !keep_shown(&p, gaps, first, upto, &kept))
 			r = my_oom("reading", err);

@@ -23,7 +23,7 @@
 enum { SPAN = 200000, LIST_MAX = 1 << 20, WHERE_MAX = 64 << 20 };
 
 /* Columns after those of a message. */
-enum { COL_EXCEPTED = MY_MESSAGE_COLUMNS, COL_HELD, COL_DELAYED };
+enum { COL_EXCEPTED = OB_SQL_MESSAGE_COLUMNS, COL_HELD, COL_DELAYED };
 
 enum { NOT_OURS = -1, PARTS = OB_PARTITIONS_MAX * OB_LANES };
 
@@ -177,10 +177,12 @@ static int add_parts(struct reading *g, struct ob_buf *out, struct ob_err *err)
 		if (!first)
 			continue;
 		ob_buf_adds(out, out->len ? " OR " : "");
-		r = my_sql_expand(g->s, out, sql_mysql_part_from,
-				  (const struct my_arg[]){ MY_SQL("numbers", my_list(&list)),
-							   MY_INT("pos", pos), MY_END },
-				  err);
+		r = my_sql_expand(
+			g->s, out, sql_mysql_part_from,
+			(const struct ob_sql_arg[]){ OB_ARG_RAW("numbers", my_list(&list)),
+						     OB_ARG_INT("pos", pos),
+						     { .name = NULL } },
+			err);
 	}
 	return r;
 }
@@ -195,14 +197,16 @@ static int make_mine(struct reading *g, struct ob_err *err)
 	else
 		r = my_sql_expand(
 			g->s, &parts, sql_mysql_part,
-			(const struct my_arg[]){ MY_SQL("numbers", my_list(&g->numbers)), MY_END },
+			(const struct ob_sql_arg[]){ OB_ARG_RAW("numbers", my_list(&g->numbers)),
+						     { .name = NULL } },
 			err);
 	return r < 0 ? r
-		     : my_sql_expand(g->s, &g->mine, sql_mysql_mine,
-				     (const struct my_arg[]){ MY_TEXT("target", g->read->target),
-							      MY_SQL("parts", ob_buf_str(&parts)),
-							      MY_END },
-				     err);
+		     : my_sql_expand(
+			       g->s, &g->mine, sql_mysql_mine,
+			       (const struct ob_sql_arg[]){ OB_ARG_TEXT("target", g->read->target),
+							    OB_ARG_RAW("parts", ob_buf_str(&parts)),
+							    { .name = NULL } },
+			       err);
 }
 
 static void ask_late(struct reading *g)
@@ -213,9 +217,9 @@ static void ask_late(struct reading *g)
 		OB_CLEANUP(ob_buf_done) struct ob_buf where = OB_BUF_INIT(WHERE_MAX);
 
 		my_gaps_where(g->s, &g->gaps, first, &where);
-		size_t at = MY_ADD(&g->p, sql_mysql_late, MY_SQL("gaps", ob_buf_str(&where)),
-				   MY_SQL("flags", ob_buf_str(&g->flags)),
-				   MY_INT("limit", (int64_t)read->limit + 1));
+		size_t at = MY_ADD(&g->p, sql_mysql_late, OB_ARG_RAW("gaps", ob_buf_str(&where)),
+				   OB_ARG_RAW("flags", ob_buf_str(&g->flags)),
+				   OB_ARG_INT("limit", (int64_t)read->limit + 1));
 		if (g->late_pieces++ == 0)
 			g->at_late = at;
 	}
@@ -225,14 +229,15 @@ static void ask_log(struct reading *g)
 {
 	const struct ob_read *read = g->read;
 
-	(void)MY_ADD(&g->p, sql_mysql_end_of_log, MY_INT("pos", g->min_pos),
-		     MY_INT("end", read->end_seq > 0 ? read->end_seq : INT64_MAX));
-	g->at_end = MY_ADD(&g->p, sql_mysql_end_of_walk, MY_TEXT("reader", read->reader),
-			   MY_INT("span", SPAN));
+	(void)MY_ADD(&g->p, sql_mysql_end_of_log, OB_ARG_INT("pos", g->min_pos),
+		     OB_ARG_INT("end", read->end_seq > 0 ? read->end_seq : INT64_MAX));
+	g->at_end = MY_ADD(&g->p, sql_mysql_end_of_walk, OB_ARG_TEXT("reader", read->reader),
+			   OB_ARG_INT("span", SPAN));
 	ask_late(g);
-	g->at_next = MY_ADD(&g->p, sql_mysql_next, MY_INT("pos", g->min_pos), MY_INT("span", SPAN),
-			    MY_SQL("mine", ob_buf_str(&g->mine)),
-			    MY_SQL("flags", ob_buf_str(&g->flags)), MY_INT("limit", g->limit));
+	g->at_next =
+		MY_ADD(&g->p, sql_mysql_next, OB_ARG_INT("pos", g->min_pos),
+		       OB_ARG_INT("span", SPAN), OB_ARG_RAW("mine", ob_buf_str(&g->mine)),
+		       OB_ARG_RAW("flags", ob_buf_str(&g->flags)), OB_ARG_INT("limit", g->limit));
 }
 
 /* How many rows to ask for, by what they weighed lately. */
@@ -243,7 +248,7 @@ static int set_limit(struct reading *g, struct ob_err *err)
 	if (s->row_bytes == 0 && g->read->limit > 1) {
 		int64_t average;
 		int r = MY_NUMBER(s, "reading", &average, err, sql_mysql_average_size,
-				  MY_INT("pos", g->min_pos));
+				  OB_ARG_INT("pos", g->min_pos));
 
 		if (r < 0)
 			return r;
@@ -258,13 +263,14 @@ static int set_limit(struct reading *g, struct ob_err *err)
 static int make_flags(struct reading *g, struct ob_err *err)
 {
 	ob_buf_clear(&g->flags);
-	return my_sql_expand(
-		g->s, &g->flags, g->s->had_exceptions ? sql_mysql_row_flags : sql_mysql_no_flags,
-		(const struct my_arg[]){ MY_TEXT("reader", g->read->reader),
-					 MY_INT("ordered", g->read->ordering != OB_ORDER_NONE),
-					 MY_INT("whole", g->read->ordering == OB_ORDER_PARTITION),
-					 MY_END },
-		err);
+	return my_sql_expand(g->s, &g->flags,
+			     g->s->had_exceptions ? sql_mysql_row_flags : sql_mysql_no_flags,
+			     (const struct ob_sql_arg[]){
+				     OB_ARG_TEXT("reader", g->read->reader),
+				     OB_ARG_INT("ordered", g->read->ordering != OB_ORDER_NONE),
+				     OB_ARG_INT("whole", g->read->ordering == OB_ORDER_PARTITION),
+				     { .name = NULL } },
+			     err);
 }
 
 /*
@@ -452,8 +458,8 @@ static bool walk_numbers(struct reading *g, struct my_packet *others, uint32_t c
 static int ask_others(struct reading *g, struct my_packet *p, const char *tmpl, struct ob_err *err)
 {
 	my_packet_clear(p);
-	(void)MY_ADD(p, tmpl, MY_INT("pos", g->min_pos), MY_INT("last", g->last),
-		     MY_SQL("mine", ob_buf_str(&g->mine)));
+	(void)MY_ADD(p, tmpl, OB_ARG_INT("pos", g->min_pos), OB_ARG_INT("last", g->last),
+		     OB_ARG_RAW("mine", ob_buf_str(&g->mine)));
 	return my_packet_run(p, err);
 }
 

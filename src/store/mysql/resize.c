@@ -7,11 +7,13 @@
  */
 #include "base/cleanup.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
 #include "store/mysql/tx.h"
 
 #include "sql_mysql.h"
+
+#include <inttypes.h>
 
 enum { LIST_MAX = 1 << 20, GAPS_MAX = 64 << 20, SETUP_WAIT_S = 20 };
 
@@ -63,31 +65,35 @@ static int move_to(struct my_store *s, const struct resizing *z, struct ob_str r
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	(void)snprintf(column, sizeof(column), "m.`%s`", s->base.layout->column[OB_COL_seq]);
-	my_partition_list(z->count, &parts);
+	for (int64_t i = 0; i < z->count * OB_LANES; i++)
+		ob_buf_addf(&parts, "%c[%" PRId64 "]", i ? ',' : '[', i);
+	ob_buf_addc(&parts, ']');
 	my_gaps_or(column, &reach->gaps, &gaps);
 	ob_gaps_format(&reach->gaps, &seen);
-	const struct my_arg some[] = { MY_STR("reader", reader), MY_BUF("parts", &parts), MY_END };
+	const struct ob_sql_arg some[] = { OB_ARG_STR("reader", reader),
+					   OB_ARG_STR("parts", ob_buf_view(&parts)),
+					   { .name = NULL } };
 	int r = my_number(s, "changing the partitions", sql_mysql_highest_epoch, some, &epoch, err);
 	if (r < 0)
 		return r;
-	const struct my_arg args[] = {
-		MY_STR("reader", reader),
-		MY_BUF("parts", &parts),
-		MY_INT("old", z->old),
-		MY_INT("count", z->count * OB_LANES),
-		MY_INT("pos", reach->low),
-		MY_SQL("gaps", ob_buf_str(&gaps)),
-		MY_STR("seen", reach->gaps.count ? ob_buf_view(&seen) : OB_STR_NULL),
-		MY_INT("epoch", epoch + 1),
-		MY_UUID("owner", &nobody),
-		MY_END,
+	const struct ob_sql_arg args[] = {
+		OB_ARG_STR("reader", reader),
+		OB_ARG_STR("parts", ob_buf_view(&parts)),
+		OB_ARG_INT("old", z->old),
+		OB_ARG_INT("count", z->count * OB_LANES),
+		OB_ARG_INT("pos", reach->low),
+		OB_ARG_RAW("gaps", ob_buf_str(&gaps)),
+		OB_ARG_STR("seen", reach->gaps.count ? ob_buf_view(&seen) : OB_STR_NULL),
+		OB_ARG_INT("epoch", epoch + 1),
+		OB_ARG_UUID("owner", &nobody),
+		{ .name = NULL },
 	};
 	my_packet_init(&p, s, "changing the partitions");
 	(void)my_packet_add(&p, sql_mysql_resize_exceptions, args);
 	(void)my_packet_add(&p, sql_mysql_resize_done, args);
 	(void)my_packet_add(&p, sql_mysql_leases_move, args);
 	(void)my_packet_add(&p, sql_mysql_journal_move, args);
-	(void)my_packet_add(&p, sql_mysql_resize_forget, args);
+	(void)my_packet_add(&p, sql_mysql_seek_forget, args);
 	(void)my_packet_add(&p, sql_mysql_resize_forget_gone, args);
 	(void)my_packet_add(&p, sql_mysql_resize_promote, args);
 	r = my_packet_run(&p, err);
@@ -131,8 +137,9 @@ static int resize_work(struct my_store *s, void *arg, struct ob_err *err)
 		r = repartition(s, z, err);
 	if (r == 0)
 		r = move_readers(s, z, err);
-	const struct my_arg args[] = { MY_TEXT("name", "partition_count"),
-				       MY_INT("value", z->count), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_TEXT("name", "partition_count"),
+					   OB_ARG_INT("value", z->count),
+					   { .name = NULL } };
 	if (r == 0)
 		r = my_change(s, "changing the partitions", sql_mysql_meta_set, args, err);
 	return r < 0 ? r : 0;

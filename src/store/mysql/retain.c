@@ -7,8 +7,9 @@
 #include "base/cleanup.h"
 #include "log/retention.h"
 #include "store/mysql/gaps.h"
-#include "store/mysql/journal.h"
+#include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
+#include "store/sql/ops.h"
 
 #include "sql_mysql.h"
 
@@ -28,7 +29,7 @@ struct retaining {
 
 static int64_t age_us(int64_t ms)
 {
-	return my_us(ms == OB_NEVER_MS ? INT64_MAX : ms);
+	return ob_sql_us(ms == OB_NEVER_MS ? INT64_MAX : ms);
 }
 
 static int read_names(struct retaining *g, const char *tmpl, struct my_rows *rows,
@@ -49,14 +50,23 @@ static int read_names(struct retaining *g, const char *tmpl, struct my_rows *row
 	return r;
 }
 
+static int forget_reader(struct my_store *s, struct ob_str reader, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+
+	ob_sql_begin(&q, &s->base, OB_SQL_WRITE, "removing the reader");
+	for (size_t i = 0; i < ob_sql_removal_count; i++)
+		(void)ob_sql_add(&q, ob_sql_removal[i], OB_ARGS(OB_ARG_STR("reader", reader)));
+	return ob_sql_commit(&q, err);
+}
+
 static int remove_ended(struct retaining *g, struct ob_err *err)
 {
 	struct my_rows ended;
 	int r = read_names(g, sql_mysql_ended_readers, &ended, err);
 
 	for (size_t i = 0; i < ended.count && r == 0; i++)
-		r = my_reader_delete(g->s, ((const struct ob_str *)(const void *)ended.data)[i],
-				     err);
+		r = forget_reader(g->s, ((const struct ob_str *)(const void *)ended.data)[i], err);
 	return r;
 }
 
@@ -68,8 +78,8 @@ static size_t add_forget(struct my_packet *p, struct ob_str reader, int64_t age_
 	char states[16];
 
 	(void)snprintf(states, sizeof(states), "%d", (int)state);
-	return MY_ADD(p, sql_mysql_forget_exceptions, MY_STR("reader", reader),
-		      MY_INT("age", age_us(age_ms)), MY_SQL("states", states));
+	return MY_ADD(p, sql_mysql_forget_exceptions, OB_ARG_STR("reader", reader),
+		      OB_ARG_INT("age", age_us(age_ms)), OB_ARG_RAW("states", states));
 }
 
 static int forget_exceptions(struct retaining *g, struct ob_str reader, struct ob_err *err)
@@ -123,7 +133,8 @@ static int add_reader(struct retaining *g, struct ob_str reader, struct ob_err *
 
 static int delete_rows(struct retaining *g, struct ob_buf *numbers, struct ob_err *err)
 {
-	const struct my_arg args[] = { MY_SQL("numbers", ob_buf_str(numbers)), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_RAW("numbers", ob_buf_str(numbers)),
+					   { .name = NULL } };
 
 	if (numbers->len == 0)
 		return 0;
@@ -142,7 +153,7 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 	if (!g->bound.any || g->bound.seq <= 0)
 		return 0;
 	int r = MY_QUERY(&found, g->s, "looking for old rows", err, sql_mysql_retain_candidates,
-			 MY_INT("pos", g->bound.seq), MY_INT("limit", g->retain->limit));
+			 OB_ARG_INT("pos", g->bound.seq), OB_ARG_INT("limit", g->retain->limit));
 	for (; r == 0 && my_step(&found); read++) {
 		if (!ob_retain_may_go(&g->bound, my_int(&found, 0), 0))
 			continue;
@@ -164,8 +175,8 @@ static int check_held(struct retaining *g, struct ob_err *err)
 
 	if (g->done.held_by.p && g->retain->published_ms != OB_NEVER_MS)
 		r = MY_NUMBER(g->s, "looking for old rows", &old, err, sql_mysql_old_row_after,
-			      MY_INT("pos", g->held_pos),
-			      MY_INT("age", age_us(g->retain->published_ms)));
+			      OB_ARG_INT("pos", g->held_pos),
+			      OB_ARG_INT("age", age_us(g->retain->published_ms)));
 	if (r == 0) {
 		g->done.held_by = OB_STR("");
 		g->done.held_us = 0;
@@ -187,8 +198,10 @@ static int prune_partition(struct my_packet *found, size_t statement, struct ob_
 	}
 	if (numbers.len == 0)
 		return 0;
-	const struct my_arg args[] = { MY_STR("reader", reader), MY_INT("partition", partition),
-				       MY_SQL("numbers", ob_buf_str(&numbers)), MY_END };
+	const struct ob_sql_arg args[] = { OB_ARG_STR("reader", reader),
+					   OB_ARG_INT("partition", partition),
+					   OB_ARG_RAW("numbers", ob_buf_str(&numbers)),
+					   { .name = NULL } };
 	int r = my_change(s, "pruning the journal", sql_mysql_prune_journal, args, err);
 	return r < 0 ? r : 0;
 }
@@ -199,9 +212,10 @@ static int prune_journal(struct retaining *g, struct ob_str reader, struct ob_er
 
 	my_packet_init(&found, g->s, "pruning the journal");
 	for (int64_t i = 0; i < g->partition_count * OB_LANES; i++)
-		(void)MY_ADD(&found, sql_mysql_old_batches, MY_STR("reader", reader),
-			     MY_INT("partition", i), MY_INT("age", age_us(g->retain->published_ms)),
-			     MY_INT("limit", PRUNE_PIECE));
+		(void)MY_ADD(&found, sql_mysql_old_batches, OB_ARG_STR("reader", reader),
+			     OB_ARG_INT("partition", i),
+			     OB_ARG_INT("age", age_us(g->retain->published_ms)),
+			     OB_ARG_INT("limit", PRUNE_PIECE));
 	int r = my_packet_run(&found, err);
 	for (size_t i = 0; i < found.statements && r == 0; i++)
 		r = prune_partition(&found, i, reader, g->s, err);
@@ -231,8 +245,7 @@ static int retain_all(struct retaining *g, struct ob_err *err)
 	for (size_t i = 0; readers && i < g->readers.count && r == 0; i++)
 		r = prune_journal(g, readers[i], err);
 	if (r == 0)
-		r = my_change(g->s, "cleaning up", sql_mysql_forget_throughput,
-			      (const struct my_arg[]){ MY_END }, err);
+		r = my_change(g->s, "cleaning up", sql_mysql_forget_throughput, OB_NO_ARGS, err);
 	return r < 0 ? r : 0;
 }
 

@@ -56,10 +56,10 @@ int my_run_schema(struct my_store *s, MYSQL *db, const char *tmpl, int64_t parti
 static int ask_lock(struct my_store *s, const char *tmpl, const char *purpose, int seconds,
 		    int64_t *ret_had, struct ob_err *err)
 {
-	return MY_NUMBER(s, "waiting for a lock", ret_had, err, tmpl, MY_TEXT("purpose", purpose),
-			 MY_TEXT("schema", my_schema(s)),
-			 MY_TEXT("table", s->base.layout->table[OB_TABLE_outbox]),
-			 MY_INT("seconds", seconds));
+	return MY_NUMBER(s, "waiting for a lock", ret_had, err, tmpl,
+			 OB_ARG_TEXT("purpose", purpose), OB_ARG_TEXT("schema", my_schema(s)),
+			 OB_ARG_TEXT("table", s->base.layout->table[OB_TABLE_outbox]),
+			 OB_ARG_INT("seconds", seconds));
 }
 
 int my_lock(struct my_store *s, const char *purpose, int seconds, struct ob_err *err)
@@ -114,7 +114,7 @@ static int add_procedure(struct my_store *s, struct ob_err *err)
 
 	(void)snprintf(name, sizeof(name), "%s_push", s->base.layout->table[OB_TABLE_outbox]);
 	int r = MY_NUMBER(s, "reading the schema", &there, err, sql_mysql_procedure_info,
-			  MY_TEXT("schema", my_schema(s)), MY_TEXT("name", name));
+			  OB_ARG_TEXT("schema", my_schema(s)), OB_ARG_TEXT("name", name));
 	return r != 0 ? (r < 0 ? r : 0) : my_run_schema(s, s->db, sql_mysql_procedure, 0, err);
 }
 

@@ -32,8 +32,8 @@ static int find_table(struct my_store *s, struct ob_err *err)
 {
 	int64_t there;
 	int r = MY_NUMBER(s, "reading the schema", &there, err, sql_mysql_table_info,
-			  MY_TEXT("schema", schema_of(s)),
-			  MY_TEXT("table", s->base.layout->source.table));
+			  OB_ARG_TEXT("schema", schema_of(s)),
+			  OB_ARG_TEXT("table", s->base.layout->source.table));
 
 	return r != 0 ? (r < 0 ? r : 0) : ob_source_no_table(s->base.layout, err);
 }
@@ -45,8 +45,8 @@ static int check_columns(struct my_store *s, struct ob_err *err)
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
 	my_packet_init(&p, s, "reading the schema");
-	(void)MY_ADD(&p, sql_mysql_column_info, MY_TEXT("schema", schema_of(s)),
-		     MY_TEXT("table", layout->source.table));
+	(void)MY_ADD(&p, sql_mysql_column_info, OB_ARG_TEXT("schema", schema_of(s)),
+		     OB_ARG_TEXT("table", layout->source.table));
 	int r = my_packet_run(&p, err);
 	for (my_use(&p, 0); r == 0 && my_step(&p);) {
 		struct ob_str name = my_str(&p, 0), kind = my_str(&p, 1);
@@ -94,8 +94,8 @@ static int find_trigger(struct my_store *s, struct ob_err *err)
 		return r;
 	ob_source_trigger(s->base.layout, name);
 	my_packet_init(&p, s, "reading the schema");
-	(void)MY_ADD(&p, sql_mysql_copy_trigger, MY_TEXT("schema", schema_of(s)),
-		     MY_TEXT("table", s->base.layout->source.table), MY_TEXT("name", name));
+	(void)MY_ADD(&p, sql_mysql_copy_trigger, OB_ARG_TEXT("schema", schema_of(s)),
+		     OB_ARG_TEXT("table", s->base.layout->source.table), OB_ARG_TEXT("name", name));
 	r = my_packet_run(&p, err);
 	my_use(&p, 0);
 	if (r == 0)

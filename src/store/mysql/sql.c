@@ -3,9 +3,7 @@
 #include "store/mysql/sql.h"
 #include "base/cleanup.h"
 #include "base/fault.h"
-#include "base/sqltmpl.h"
 #include "base/utf8.h"
-#include "store/numbers.h"
 
 #include <inttypes.h>
 #include <mysqld_error.h>
@@ -25,14 +23,6 @@ struct my_templates {
 		const char *tmpl;
 		char *text;
 	} entries[TEMPLATES];
-};
-
-static const struct ob_sqltmpl_number numbers[] = {
-	OB_STATE_NUMBERS
-#define X(name, text) { "view_" text, OB_VIEW_##name },
-		OB_VIEW_MAP(X)
-#undef X
-			{ NULL, 0 },
 };
 
 void my_templates_free(struct my_templates *templates)
@@ -62,7 +52,7 @@ static const char *template_text(struct my_store *s, const char *tmpl, struct ob
 	if (!s->templates->entries[i].tmpl) {
 		OB_CLEANUP(ob_buf_done) struct ob_buf text = OB_BUF_INIT(SQL_MAX);
 
-		if (ob_sqltmpl_expand(&text, tmpl, s->base.layout, '`', numbers, err) < 0)
+		if (ob_sql_expand(s->base.layout, tmpl, '`', 0, &text, err) < 0)
 			return NULL;
 		s->templates->entries[i].text = ob_buf_take(&text);
 		if (s->templates->entries[i].text)
@@ -114,40 +104,54 @@ static void add_text(struct ob_buf *out, struct ob_str text)
 	ob_buf_addc(out, '\'');
 }
 
-static void add_value(struct ob_buf *out, const struct my_arg *arg)
+static void add_list(struct ob_buf *out, const struct ob_sql_table *list)
 {
-	if (arg->kind == MY_ARG_INT)
+	char type = list->types[0];
+
+	for (size_t i = 0; i < list->count; i++) {
+		ob_buf_adds(out, i ? "," : "");
+		if (type == 'i')
+			ob_buf_addf(out, "%" PRId64, list->cells[i].number);
+		else if (type == 't')
+			add_text(out, list->cells[i].text);
+		else
+			add_hex(out, list->cells[i].text);
+	}
+	/* Nothing equals NULL. */
+	if (list->count == 0)
+		ob_buf_adds(out, "NULL");
+	out->failed |= list->failed;
+}
+
+static void add_json(struct ob_buf *out, const struct ob_sql_table *table)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf json = OB_BUF_INIT(SQL_MAX);
+
+	ob_sql_table_json(table, false, &json);
+	add_text(out, ob_buf_view(&json));
+	out->failed |= json.failed;
+}
+
+static void add_value(struct ob_buf *out, const struct ob_sql_arg *arg)
+{
+	if (arg->kind == OB_SQL_KIND_INT)
 		ob_buf_addf(out, "%" PRId64, arg->number);
+	else if (arg->kind == OB_SQL_KIND_LIST)
+		add_list(out, arg->table);
+	else if (arg->kind == OB_SQL_KIND_TABLE)
+		add_json(out, arg->table);
 	else if (!arg->text.p)
 		ob_buf_adds(out, "NULL");
-	else if (arg->kind == MY_ARG_TEXT)
+	else if (arg->kind == OB_SQL_KIND_TEXT)
 		add_text(out, arg->text);
-	else if (arg->kind == MY_ARG_BYTES)
+	else if (arg->kind == OB_SQL_KIND_BYTES)
 		add_hex(out, arg->text);
 	else
 		ob_buf_add(out, arg->text);
 }
 
-static size_t name_length(const char *p)
-{
-	size_t n = 0;
-
-	while ((p[n] >= 'a' && p[n] <= 'z') || p[n] == '_')
-		n++;
-	return n;
-}
-
-static const struct my_arg *find_arg(const struct my_arg *args, const char *name, size_t size)
-{
-	for (; args->name; args++) {
-		if (strlen(args->name) == size && memcmp(args->name, name, size) == 0)
-			return args;
-	}
-	return NULL;
-}
-
 int my_sql_expand(struct my_store *s, struct ob_buf *out, const char *tmpl,
-		  const struct my_arg *args, struct ob_err *err)
+		  const struct ob_sql_arg *args, struct ob_err *err)
 {
 	(void)ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "out of memory");
 	const char *text = template_text(s, tmpl, err);
@@ -155,13 +159,13 @@ int my_sql_expand(struct my_store *s, struct ob_buf *out, const char *tmpl,
 	if (!text)
 		return err->status;
 	for (const char *colon; (colon = strchr(text, ':'));) {
-		size_t n = name_length(colon + 1);
+		size_t n = ob_sql_name_length(colon);
 
 		ob_buf_add(out, (struct ob_str){ text, (size_t)(colon - text) + (n == 0) });
 		text = colon + 1 + n;
 		if (n == 0)
 			continue;
-		const struct my_arg *arg = find_arg(args, colon + 1, n);
+		const struct ob_sql_arg *arg = ob_sql_find(args, colon + 1, n);
 		if (!arg)
 			return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 					  "no value for '%.*s' in an SQL template", (int)n,
@@ -207,27 +211,15 @@ void my_packet_done(struct my_packet *p)
 	ob_buf_done(&p->text);
 }
 
-void my_packet_more(struct my_packet *p, const char *tmpl, const struct my_arg *args)
+size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args)
 {
 	struct ob_err err;
 
-	if (p->err.status == 0 && my_sql_expand(p->s, &p->text, tmpl, args, &err) < 0)
-		p->err = err;
-}
-
-size_t my_packet_begin(struct my_packet *p)
-{
 	if (p->statements > 0)
 		ob_buf_addc(&p->text, ';');
+	if (p->err.status == 0 && my_sql_expand(p->s, &p->text, tmpl, args, &err) < 0)
+		p->err = err;
 	return p->statements++;
-}
-
-size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct my_arg *args)
-{
-	size_t statement = my_packet_begin(p);
-
-	my_packet_more(p, tmpl, args);
-	return statement;
 }
 
 static int keep_answer(struct my_packet *p, struct ob_err *err)
@@ -325,7 +317,7 @@ int my_packet_run(struct my_packet *p, struct ob_err *err)
 }
 
 int my_query(struct my_packet *p, struct my_store *s, const char *doing, const char *tmpl,
-	     const struct my_arg *args, struct ob_err *err)
+	     const struct ob_sql_arg *args, struct ob_err *err)
 {
 	my_packet_init(p, s, doing);
 	(void)my_packet_add(p, tmpl, args);
@@ -334,8 +326,8 @@ int my_query(struct my_packet *p, struct my_store *s, const char *doing, const c
 	return r;
 }
 
-int my_change(struct my_store *s, const char *doing, const char *tmpl, const struct my_arg *args,
-	      struct ob_err *err)
+int my_change(struct my_store *s, const char *doing, const char *tmpl,
+	      const struct ob_sql_arg *args, struct ob_err *err)
 {
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 
@@ -346,8 +338,8 @@ int my_change(struct my_store *s, const char *doing, const char *tmpl, const str
 	return r < 0 ? r : (int)my_changed(&p, 0);
 }
 
-int my_number(struct my_store *s, const char *doing, const char *tmpl, const struct my_arg *args,
-	      int64_t *ret_number, struct ob_err *err)
+int my_number(struct my_store *s, const char *doing, const char *tmpl,
+	      const struct ob_sql_arg *args, int64_t *ret_number, struct ob_err *err)
 {
 	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
 	int r = my_query(&p, s, doing, tmpl, args, err);

@@ -4,45 +4,14 @@
  * and their answers. One packet is one round trip, and a process that is stopped between two calls
  * holds no lock.
  *
- * A template's :name becomes a literal: a number, a quoted text, the hexadecimal form of bytes.
+ * A template's :name becomes a literal: a number, a quoted text, the hexadecimal form of bytes; a
+ * list becomes literals with commas between them, a table JSON.
  */
 #ifndef OB_STORE_MYSQL_SQL_H
 #define OB_STORE_MYSQL_SQL_H
 
 #include "store/mysql/conn.h"
-
-enum my_arg_kind { MY_ARG_INT, MY_ARG_TEXT, MY_ARG_BYTES, MY_ARG_SQL };
-
-struct my_arg {
-	const char *name;
-	enum my_arg_kind kind;
-	int64_t number;
-	struct ob_str text; /* absent: NULL */
-};
-
-#define MY_INT(arg, value) \
-	{ \
-		.name = (arg), .kind = MY_ARG_INT, .number = (int64_t)(value) \
-	}
-#define MY_STR(arg, value) \
-	{ \
-		.name = (arg), .kind = MY_ARG_TEXT, .text = (value) \
-	}
-#define MY_TEXT(arg, value) MY_STR(arg, ob_str(value))
-#define MY_BUF(arg, value)  MY_STR(arg, ob_buf_view(value))
-#define MY_UUID(arg, value) \
-	{ \
-		.name = (arg), .kind = MY_ARG_BYTES, .text = {(const char *)(value)->b, 16 } \
-	}
-/* SQL that we made ourselves: a list of numbers, a condition. */
-#define MY_SQL(arg, value) \
-	{ \
-		.name = (arg), .kind = MY_ARG_SQL, .text = ob_str(value) \
-	}
-#define MY_END \
-	{ \
-		.name = NULL \
-	}
+#include "store/sql/sql.h"
 
 struct my_answer {
 	MYSQL_RES *rows; /* NULL: a statement without */
@@ -67,18 +36,13 @@ void my_packet_init(struct my_packet *p, struct my_store *s, const char *doing);
 void my_packet_done(struct my_packet *p);
 /* Forget text and answers, to be used again. */
 void my_packet_clear(struct my_packet *p);
-/* Append a statement; its number, from 0. `args` ends with MY_END. What fails is reported by run.
- */
-size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct my_arg *args);
-#define MY_ADD(packet, tmpl, ...) \
-	my_packet_add(packet, tmpl, (const struct my_arg[]){ __VA_ARGS__, MY_END })
-#define MY_ADD0(packet, tmpl) my_packet_add(packet, tmpl, (const struct my_arg[]){ MY_END })
-/* Begin a statement, its number; and append to it. */
-size_t my_packet_begin(struct my_packet *p);
-void my_packet_more(struct my_packet *p, const char *tmpl, const struct my_arg *args);
+/* Append a statement; its number, from 0. What fails is reported by run. */
+size_t my_packet_add(struct my_packet *p, const char *tmpl, const struct ob_sql_arg *args);
+#define MY_ADD(packet, tmpl, ...) my_packet_add(packet, tmpl, OB_ARGS(__VA_ARGS__))
+#define MY_ADD0(packet, tmpl)     my_packet_add(packet, tmpl, OB_NO_ARGS)
 /* The template with its values, appended to `out`. */
 int my_sql_expand(struct my_store *s, struct ob_buf *out, const char *tmpl,
-		  const struct my_arg *args, struct ob_err *err);
+		  const struct ob_sql_arg *args, struct ob_err *err);
 
 /*
  * Send it and hold all answers. After a deadlock or a lock that was not had in time it is rolled
@@ -88,17 +52,17 @@ int my_packet_run(struct my_packet *p, struct ob_err *err);
 
 /* One statement: begin the packet, run it, stand before its rows. The caller ends the packet. */
 int my_query(struct my_packet *p, struct my_store *s, const char *doing, const char *tmpl,
-	     const struct my_arg *args, struct ob_err *err);
+	     const struct ob_sql_arg *args, struct ob_err *err);
 #define MY_QUERY(packet, store, doing, err, tmpl, ...) \
-	my_query(packet, store, doing, tmpl, (const struct my_arg[]){ __VA_ARGS__, MY_END }, err)
+	my_query(packet, store, doing, tmpl, OB_ARGS(__VA_ARGS__), err)
 /* The same for one that changes rows: how many, or a failure. */
-int my_change(struct my_store *s, const char *doing, const char *tmpl, const struct my_arg *args,
-	      struct ob_err *err);
+int my_change(struct my_store *s, const char *doing, const char *tmpl,
+	      const struct ob_sql_arg *args, struct ob_err *err);
 /* The same for one that answers one number: 1, or 0 when there is no row; NULL is 0. */
-int my_number(struct my_store *s, const char *doing, const char *tmpl, const struct my_arg *args,
-	      int64_t *ret_number, struct ob_err *err);
+int my_number(struct my_store *s, const char *doing, const char *tmpl,
+	      const struct ob_sql_arg *args, int64_t *ret_number, struct ob_err *err);
 #define MY_NUMBER(store, doing, number, err, tmpl, ...) \
-	my_number(store, doing, tmpl, (const struct my_arg[]){ __VA_ARGS__, MY_END }, number, err)
+	my_number(store, doing, tmpl, OB_ARGS(__VA_ARGS__), number, err)
 
 /* Read the rows of a statement from the first on. */
 void my_use(struct my_packet *p, size_t statement);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The MySQL store: its options, opening and closing, and the table of operations. */
-#include "store/mysql/journal.h"
-#include "store/mysql/lease.h"
-#include "store/mysql/list.h"
+#include "store/mysql/driver.h"
 #include "store/mysql/proof.h"
 #include "store/mysql/read.h"
 #include "store/mysql/retain.h"
 #include "store/mysql/schema.h"
-#include "store/mysql/settle.h"
 #include "store/mysql/sql.h"
 #include "store/mysql/tx.h"
+#include "store/sql/ops.h"
 
 static const struct ob_opt mysql_opts[] = {
 	{
@@ -95,6 +93,7 @@ static void mysql_close_store(struct ob_store *store)
 	struct my_store *s = (struct my_store *)store;
 
 	my_disconnect(s);
+	my_run_free(s->run);
 	my_templates_free(s->templates);
 	my_proof_free(s->proof);
 	my_url_done(&s->address);
@@ -126,6 +125,7 @@ const struct ob_store_ops ob_store_mysql = {
 	.caps = OB_STORE_CONCURRENT_WRITERS,
 	.size = sizeof(struct my_store),
 	.opts = mysql_opts,
+	.sql = &my_driver,
 	.open = mysql_open_store,
 	.close = mysql_close_store,
 	.setup = my_setup,
@@ -136,29 +136,10 @@ const struct ob_store_ops ob_store_mysql = {
 	.tx_begin = my_tx_begin,
 	.tx_push = my_tx_push,
 	.tx_end = my_tx_end,
-	.reader_make = my_reader_make,
-	.readers = my_readers,
-	.reader_seek = my_reader_seek,
-	.reader_remove = my_reader_remove,
-	.take_over = my_take_over,
 	.read = my_read,
-	.settle = my_settle,
-	.beat = my_beat,
-	.reap = my_reap,
-	.leave = my_leave,
-	.workers = my_workers,
-	.seed = my_seed,
-	.take = my_take,
-	.renew = my_renew,
-	.release = my_release,
-	.partitions = my_partitions,
-	.free_leases = my_free_leases,
 	.resize = my_resize,
-	.stats = my_stats,
-	.throughput = my_throughput,
-	.list = my_list_messages,
-	.operate = my_operate,
 	.retain = my_retain,
 	.wake_check = mysql_wake_check,
 	.describe = mysql_describe,
+	OB_SQL_OPS,
 };

@@ -10,7 +10,7 @@
 
 #include <libpq-fe.h>
 
-enum { PG_QUEUE_MAX = 24 };
+enum { PG_QUEUE_MAX = 24, PG_PARAMS_MAX = 16 };
 
 struct pg_store {
 	struct ob_store base;
@@ -25,9 +25,11 @@ struct pg_store {
 	bool in_tx;          /* between tx_begin and tx_end */
 	PGconn *conn;        /* NULL: not connected (any more) */
 	char *sql[PG_COUNT]; /* expanded on first use */
-	char *path;          /* the search_path of every transaction */
-	outbox *writer;      /* for tx_push, made on first use */
-	int version;         /* 150020 */
+	const char *names[OB_SQL_COUNT][PG_PARAMS_MAX]; /* of the parameters, in their order */
+	const char *doing;                              /* what the operation does, for messages */
+	char *path;                                     /* the search_path of every transaction */
+	outbox *writer;                                 /* for tx_push, made on first use */
+	int version;                                    /* 150020 */
 	char database[64], server[48];
 	bool planned[PG_COUNT]; /* this connection knows them by name */
 	bool bare;              /* what is queued has no BEGIN, and needs no COMMIT */
@@ -40,15 +42,14 @@ struct pg_store {
 	} queue[PG_QUEUE_MAX + 4];
 	PGresult *results[PG_QUEUE_MAX + 4]; /* of the last flush */
 	int queued, result_count;
+	bool keep; /* a commit leaves the results of the flush before it */
 
 	/* read: what the last one learned */
 	int64_t sequence; /* that numbers the log; 0: not known yet */
 	int64_t log_end;  /* the last number that was drawn */
 	int64_t walk;     /* numbers that one read walks at most */
 
-	/* beat: what this connection wrote last, and the lock that it holds */
-	uint64_t beaten_published, beaten_failed;
-	struct ob_uuid beaten, session; /* session nil: no lock */
+	struct ob_uuid session; /* the worker whose lock this connection holds; nil: none */
 
 	PGconn *listener; /* NULL: none; may be conn */
 	bool listening, listen_tried, watched;

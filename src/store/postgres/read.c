@@ -7,6 +7,7 @@
 #include "store/postgres/rows.h"
 #include "store/postgres/seen.h"
 #include "store/postgres/stmt.h"
+#include "store/share.h"
 
 enum {
 	WALK_MIN =
@@ -19,7 +20,14 @@ enum {
 enum { R_SNAPSHOT, R_DUE, R_LATE, R_NEXT, R_END, R_COUNT };
 
 /* Columns after those of a message. */
-enum { COL_LARGE = PG_COL_COUNT, COL_FLAG, DUE_STATE = COL_FLAG, DUE_ATTEMPTS, DUE_QUEUE, DUE_NOW };
+enum {
+	COL_LARGE = OB_SQL_MESSAGE_COLUMNS,
+	COL_FLAG,
+	DUE_STATE = COL_FLAG,
+	DUE_ATTEMPTS,
+	DUE_QUEUE,
+	DUE_NOW
+};
 
 /* COL_FLAG */
 enum { FLAG_HELD = 1, FLAG_EXCEPTED };
@@ -298,8 +306,8 @@ static bool pick(struct reading *g, const PGresult *rows, int row, bool excepted
 {
 	bool large = !PQgetisnull(rows, row, COL_LARGE);
 	size_t size = large ? (size_t)pg_get_int(rows, row, COL_LARGE)
-			    : (size_t)PQgetlength(rows, row, PG_COL_payload) +
-				      (size_t)PQgetlength(rows, row, PG_COL_headers);
+			    : (size_t)PQgetlength(rows, row, OB_SQL_COL_payload) +
+				      (size_t)PQgetlength(rows, row, OB_SQL_COL_headers);
 
 	if (g->count > 0 &&
 	    (g->bytes > g->read->max_bytes || size > g->read->max_bytes - g->bytes)) {
@@ -311,29 +319,13 @@ static bool pick(struct reading *g, const PGresult *rows, int row, bool excepted
 	return true;
 }
 
-static bool is_excluded(const struct ob_read *read, int64_t seq)
-{
-	size_t low = 0, high = read->exclude_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (read->exclude[middle] == seq)
-			return true;
-		if (read->exclude[middle] < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 static bool same_queue(const PGresult *rows, int a, int b)
 {
 	struct ob_str queue = pg_get_str(rows, a, DUE_QUEUE);
 
 	return queue.p && ob_str_eq(queue, pg_get_str(rows, b, DUE_QUEUE)) &&
-	       pg_get_int(rows, a, PG_COL_partition) == pg_get_int(rows, b, PG_COL_partition);
+	       pg_get_int(rows, a, OB_SQL_COL_partition) ==
+		       pg_get_int(rows, b, OB_SQL_COL_partition);
 }
 
 /* May it be sent after the head of its queue? */
@@ -343,7 +335,7 @@ static bool may_follow(const struct reading *g, const PGresult *rows, int row)
 
 	return (state == OB_STATE_WAITING ||
 		(state == OB_STATE_DELAYED && pg_get_int(rows, row, DUE_NOW) == 1)) &&
-	       !is_excluded(g->read, pg_get_int(rows, row, PG_COL_seq));
+	       !ob_read_excludes(g->read, pg_get_int(rows, row, OB_SQL_COL_seq));
 }
 
 static void pick_due(struct reading *g)
@@ -379,7 +371,7 @@ static void pick_late(struct reading *g)
 
 	for (; row < count && !g->full && pick_row(g, rows, row); row++) {
 		g->any_late = true;
-		g->late_last = pg_get_int(rows, row, PG_COL_seq);
+		g->late_last = pg_get_int(rows, row, OB_SQL_COL_seq);
 	}
 	g->late_full = g->full || row < count || count == (int)g->read->limit;
 }
@@ -398,7 +390,7 @@ static void pick_next(struct reading *g)
 	if (!rows || g->late_full)
 		return;
 	for (; row < count && pick_row(g, rows, row); row++)
-		g->walked = pg_get_int(rows, row, PG_COL_seq);
+		g->walked = pg_get_int(rows, row, OB_SQL_COL_seq);
 	g->next_full = row < count || count == (int)g->read->limit;
 	if (g->next_full)
 		return;
@@ -440,7 +432,7 @@ static int load_large(struct reading *g, struct ob_err *err)
 		const struct picked *at = &g->picked[i];
 
 		if (at->large)
-			ob_pgarray_int(seqs, pg_get_int(at->rows, at->row, PG_COL_seq));
+			ob_pgarray_int(seqs, pg_get_int(at->rows, at->row, OB_SQL_COL_seq));
 	}
 	r = pg_finish(g->s, pg_add(g->s, PG_read_large, &p, err), err);
 	if (r == 0) {
@@ -472,7 +464,7 @@ static int find_large(const PGresult *rows, int64_t seq)
 static int copy_row(struct reading *g, const struct picked *from, struct ob_err *err)
 {
 	struct ob_message m;
-	int r = pg_read_message(g->s, from->rows, from->row, false, &m, err);
+	int r = pg_read_message(g->s, from->rows, from->row, &m, err);
 
 	if (r < 0)
 		return r;

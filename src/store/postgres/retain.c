@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Removing what every reader has behind it, and pruning, in the PostgreSQL store. */
 #include "log/retention.h"
+#include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
-#include "store/postgres/stmt.h"
+#include "store/sql/ops.h"
 
 #include <inttypes.h>
 
@@ -75,7 +76,7 @@ static int remove_old(struct retaining *g, struct ob_err *err)
 
 	if (g->retain->published_ms == OB_NEVER_MS || g->retain->limit == 0)
 		return 0;
-	pg_int(&p, pg_us(g->retain->published_ms));
+	pg_int(&p, ob_sql_us(g->retain->published_ms));
 	int r = pg_ask(g->s, PG_retain_bounds, &p, err);
 	if (r < 0)
 		return r;
@@ -97,11 +98,12 @@ static int remove_exceptions(struct retaining *g, struct ob_err *err)
 	int r = 0;
 
 	if (g->retain->dead_ms != OB_NEVER_MS) {
-		pg_int(&dead, pg_us(g->retain->dead_ms));
+		pg_int(&dead, ob_sql_us(g->retain->dead_ms));
 		r = run_counted(g->s, PG_retain_dead, &dead, &g->done->dead, err);
 	}
 	pg_int(&finished,
-	       pg_us(g->retain->published_ms == OB_NEVER_MS ? INT64_MAX : g->retain->published_ms));
+	       ob_sql_us(g->retain->published_ms == OB_NEVER_MS ? INT64_MAX
+								: g->retain->published_ms));
 	return r < 0 ? r : run_counted(g->s, PG_retain_finished, &finished, &ignored, err);
 }
 
@@ -114,14 +116,24 @@ static int prune_journal(struct retaining *g, struct ob_err *err)
 	int r = 0;
 
 	pg_int(&minutes, PRUNE_ROWS);
-	pg_int(&minutes, pg_us(never ? INT64_MAX : g->retain->published_ms));
+	pg_int(&minutes, ob_sql_us(never ? INT64_MAX : g->retain->published_ms));
 	for (int pass = 0; pass < PRUNE_PASSES && rows > 0 && r == 0; pass++)
 		r = run_counted(g->s, PG_prune_minutes, &minutes, &rows, err);
 	if (r < 0 || never)
 		return r;
 	pg_int(&old, PRUNE_ROWS);
-	pg_int(&old, pg_us(g->retain->published_ms));
+	pg_int(&old, ob_sql_us(g->retain->published_ms));
 	return run_counted(g->s, PG_prune_old, &old, &rows, err);
+}
+
+static int remove_reader(struct pg_store *s, struct ob_str reader, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ob_sql_removal_count && r == 0; i++)
+		r = pg_driver.add(&s->base, ob_sql_removal[i],
+				  OB_ARGS(OB_ARG_STR("reader", reader)), err);
+	return r < 0 ? r : pg_flush(s, err);
 }
 
 static int remove_replays(struct retaining *g, struct ob_err *err)
@@ -131,13 +143,8 @@ static int remove_replays(struct retaining *g, struct ob_err *err)
 		return r;
 	PGresult *found = g->s->results[0];
 	g->s->results[0] = NULL;
-	for (int row = 0; row < PQntuples(found) && r == 0; row++) {
-		struct pg_params p = { 0 };
-		uint64_t ignored;
-
-		pg_str(&p, pg_get_str(found, row, 0));
-		r = run_counted(g->s, PG_reader_remove, &p, &ignored, err);
-	}
+	for (int row = 0; row < PQntuples(found) && r == 0; row++)
+		r = remove_reader(g->s, pg_get_str(found, row, 0), err);
 	PQclear(found);
 	return r;
 }
@@ -148,7 +155,7 @@ static int tell_held(struct retaining *g, struct ob_arena *arena, struct ob_err 
 
 	if (g->retain->published_ms == OB_NEVER_MS)
 		return 0;
-	pg_int(&p, pg_us(g->retain->published_ms));
+	pg_int(&p, ob_sql_us(g->retain->published_ms));
 	int r = pg_ask(g->s, PG_held_by, &p, err);
 	if (r < 0 || PQntuples(g->s->results[0]) == 0)
 		return r;
@@ -185,6 +192,7 @@ int pg_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_
 {
 	struct ob_retained done = *ret_done;
 	struct retaining g = { (struct pg_store *)store, retain, &done };
+	g.s->doing = "removing old rows";
 	int r = pg_begin(g.s, err);
 
 	if (r == 0)

@@ -11,23 +11,17 @@
 #define GET_TIME(m, member, r, row, col) ((m)->member = pg_get_time(r, row, col))
 #define GET_UUID(m, member, r, row, col) (has_id = pg_get_uuid(r, row, col, &(m)->member))
 
-int pg_read_message(const struct pg_store *s, const PGresult *r, int row, bool list,
-		    struct ob_message *m, struct ob_err *err)
+int pg_read_message(const struct pg_store *s, const PGresult *r, int row, struct ob_message *m,
+		    struct ob_err *err)
 {
 	bool has_id = false;
 
 	*m = (struct ob_message){ 0 };
-#define X(member, how) GET_##how(m, member, r, row, PG_COL_##member);
-	PG_MESSAGE_MAP(X)
+#define X(member, how) GET_##how(m, member, r, row, OB_SQL_COL_##member);
+	OB_SQL_MESSAGE_MAP(X)
 #undef X
 	if (m->available_at_us < 0)
 		m->available_at_us = 0;
-	if (list) {
-#define X(member, how) GET_##how(m, member, r, row, PG_LIST_##member);
-		PG_LIST_MAP(X)
-#undef X
-		m->excepted = !PQgetisnull(r, row, PG_LIST_state);
-	}
 	if (has_id)
 		return 0;
 	return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,

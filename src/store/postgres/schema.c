@@ -153,8 +153,8 @@ struct locked {
 
 static int lock_and_look(struct pg_store *s, struct locked *ret, struct ob_err *err)
 {
-	static const enum pg_id ids[] = { PG_setup_lock, PG_lock_tables,  PG_partition_count,
-					  PG_any_lease,  PG_same_cluster, PG_any_ahead };
+	static const int ids[] = { PG_setup_lock, PG_lock_tables,  OB_SQL_partition_count,
+				   PG_any_lease,  PG_same_cluster, PG_any_ahead };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]) && r == 0; i++)

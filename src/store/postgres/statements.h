@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The statements of the PostgreSQL store that have a number: each is a template in sql/postgres. */
+/* The statements that are the PostgreSQL store's own: each is a template in sql/postgres. */
 #ifndef OB_STORE_POSTGRES_STATEMENTS_H
 #define OB_STORE_POSTGRES_STATEMENTS_H
+
+#include "store/sql/statements.h"
 
 /* Statement; planned once on a connection that is ours alone; what it does, for messages. */
 #define PG_MAP(X) \
@@ -25,17 +27,6 @@
 	X(meta_set, false, "changing the schema") \
 	X(any_lease, false, "looking for leases") \
 	X(promote_all, false, "changing the partitions") \
-	X(lock_log, false, "waiting for the table") \
-	X(reader_make, false, "making a reader") \
-	X(reader_target, false, "looking for a reader") \
-	X(readers, false, "listing readers") \
-	X(seek_leases, false, "moving a reader") \
-	X(seek, false, "moving a reader") \
-	X(seek_journal, false, "moving a reader") \
-	X(seek_exceptions, false, "moving a reader") \
-	X(reader_busy, false, "looking for workers") \
-	X(reader_remove, false, "removing a reader") \
-	X(take_over, false, "taking over partitions") \
 	X(same_cluster, false, "reading the system identifier") \
 	X(any_ahead, false, "reading the journal") \
 	X(adopted, false, "adopting the log") \
@@ -46,33 +37,7 @@
 	X(sequence, false, "reading") \
 	X(log_end, true, "reading") \
 	X(read_large, true, "reading") \
-	X(journal, true, "settling") \
-	X(journal_state, false, "settling") \
-	X(except_add, true, "settling") \
-	X(except_set, true, "settling") \
-	X(except_remove, true, "settling") \
-	X(promote, true, "settling") \
-	X(verb_these, false, "operating") \
-	X(operator_row, false, "operating") \
-	X(beat, true, "writing the heartbeat") \
 	X(session_lock, false, "writing the heartbeat") \
-	X(session_unlock, false, "leaving") \
-	X(cache, true, "writing the heartbeat") \
-	X(reap, true, "removing dead workers") \
-	X(leave_leases, false, "leaving") \
-	X(leave_worker, false, "leaving") \
-	X(workers, true, "listing workers") \
-	X(seed, false, "making lease rows") \
-	X(prune, false, "dropping lease rows") \
-	X(partition_count, false, "reading the partition count") \
-	X(take, true, "taking leases") \
-	X(renew, true, "renewing leases") \
-	X(release, false, "releasing leases") \
-	X(partitions, false, "listing partitions") \
-	X(free_leases, false, "freeing leases") \
-	X(now, false, "listing") \
-	X(stats, false, "counting") \
-	X(throughput, false, "reading the throughput") \
 	X(retain_lock, false, "removing old rows") \
 	X(retain_bounds, false, "removing old rows") \
 	X(retain_rows, false, "removing old rows") \
@@ -84,7 +49,9 @@
 	X(ended_readers, false, "looking for replays that ended") \
 	X(held_by, false, "looking for readers that stand still")
 
+/* They are numbered after those that all databases share. */
 enum pg_id {
+	PG_BEFORE = OB_SQL_COUNT - 1,
 #define X(name, planned, doing) PG_##name,
 	PG_MAP(X)
 #undef X

@@ -4,8 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
-#include "base/sqltmpl.h"
-#include "store/numbers.h"
 
 #include "sql_postgres.h"
 
@@ -22,10 +20,24 @@ static const struct {
 	bool planned;
 	const char *doing;
 } statements[] = {
+#define X(name, planned) { sql_postgres_##name, planned, NULL },
+	OB_SQL_MAP(X)
+#undef X
 #define X(name, planned, what) { sql_postgres_##name, planned, what },
-	PG_MAP(X)
+		PG_MAP(X)
 #undef X
 };
+
+const char *pg_template(enum ob_sql_id id)
+{
+	return statements[id].tmpl;
+}
+
+/* What a statement that all share is for, its operation says. */
+static const char *doing_of(const struct pg_store *s, int id)
+{
+	return statements[id].doing ? statements[id].doing : s->doing;
+}
 
 /* ---- parameters ------------------------------------------------------ */
 
@@ -53,12 +65,6 @@ void pg_literal(struct pg_params *p, const char *value)
 {
 	pg_text(p, value);
 	p->formats[p->count - 1] = 0;
-}
-
-void pg_uuid(struct pg_params *p, const struct ob_uuid *value)
-{
-	pg_str(p,
-	       value ? (struct ob_str){ (const char *)value->b, sizeof(value->b) } : OB_STR_NULL);
 }
 
 struct ob_pgarray *pg_array(struct pg_params *p, enum ob_pgtype type)
@@ -135,49 +141,15 @@ uint64_t pg_changed(PGresult *r)
 	return strtoull(PQcmdTuples(r), NULL, 10);
 }
 
-void *pg_collect(struct pg_store *s, int at, pg_row_fn *read, size_t size, struct ob_arena *arena,
-		 size_t *ret_count)
-{
-	const PGresult *r = s->results[at];
-	size_t count = (size_t)PQntuples(r);
-	char *rows = ob_arena_alloc(arena, (count + 1) * size);
-
-	for (size_t i = 0; i < count && rows; i++) {
-		if (!read(r, (int)i, arena, rows + i * size))
-			rows = NULL;
-	}
-	pg_clear(s);
-	*ret_count = count;
-	return rows;
-}
-
-int64_t pg_us(int64_t ms)
-{
-	const int64_t most = INT64_C(3155760000000) * 1000; /* a hundred years */
-
-	return ms > most / 1000 ? most : ms * 1000;
-}
-
 /* ---- queueing -------------------------------------------------------- */
 
 int pg_expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
 	      struct ob_buf *out, struct ob_err *err)
 {
-	const struct ob_sqltmpl_number numbers[] = {
-		{ "schema_version", OB_SCHEMA_VERSION },
-		{ "partition_count", partition_count },
-		{ "lanes", OB_LANES },
-		OB_STATE_NUMBERS
-#define X(name, text) { "view_" text, OB_VIEW_##name },
-			OB_VIEW_MAP(X)
-#undef X
-				{ NULL, 0 },
-	};
-
-	return ob_sqltmpl_expand(out, tmpl, layout, '"', numbers, err);
+	return ob_sql_expand(layout, tmpl, '"', partition_count, out, err);
 }
 
-static int expanded(struct pg_store *s, enum pg_id id, struct ob_err *err)
+static int expanded(struct pg_store *s, int id, struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
@@ -187,7 +159,7 @@ static int expanded(struct pg_store *s, enum pg_id id, struct ob_err *err)
 	if (r < 0)
 		return r;
 	s->sql[id] = ob_buf_take(&sql);
-	return s->sql[id] ? 0 : pg_oom(statements[id].doing, err);
+	return s->sql[id] ? 0 : pg_oom(doing_of(s, id), err);
 }
 
 static void enqueue(struct pg_store *s, const char *doing)
@@ -215,15 +187,14 @@ static int send_unnamed(struct pg_store *s, const char *sql, const char *doing,
 }
 
 /* The same by name. That the name is known there is noted when the answer comes. */
-static int send_named(struct pg_store *s, enum pg_id id, const struct pg_params *p,
-		      struct ob_err *err)
+static int send_named(struct pg_store *s, int id, const struct pg_params *p, struct ob_err *err)
 {
-	const char *doing = statements[id].doing;
+	const char *doing = doing_of(s, id);
 	char name[16];
 
 	if (s->queued + 2 > PG_QUEUE_MAX)
 		return too_many(doing, err);
-	(void)snprintf(name, sizeof(name), "ob%d", (int)id);
+	(void)snprintf(name, sizeof(name), "ob%d", id);
 	if (!s->planned[id]) {
 		if (!PQsendPrepare(s->conn, name, s->sql[id], 0, NULL))
 			return pg_err(s, NULL, doing, err);
@@ -246,10 +217,10 @@ int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, struct pg
 	return r;
 }
 
-int pg_add(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err)
+int pg_add(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err)
 {
 	struct pg_params none = { 0 };
-	const char *doing = statements[id].doing;
+	const char *doing = doing_of(s, id);
 	int r = expanded(s, id, err);
 
 	p = p ? p : &none;
@@ -263,7 +234,7 @@ int pg_add(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err
 	return r;
 }
 
-static int add_hidden(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err)
+static int add_hidden(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err)
 {
 	int r = pg_add(s, id, p, err);
 
@@ -316,7 +287,7 @@ static int begin_operation(struct pg_store *s, struct ob_err *err)
 	return r;
 }
 
-static int begin(struct pg_store *s, enum pg_id how, bool batch, bool relaxed, struct ob_err *err)
+static int begin(struct pg_store *s, int how, bool batch, bool relaxed, struct ob_err *err)
 {
 	int r = begin_operation(s, err);
 
@@ -438,7 +409,8 @@ static int64_t deadline_of(const struct pg_store *s)
 
 static int exchange(struct pg_store *s, struct ob_err *err)
 {
-	pg_clear(s);
+	if (!s->keep)
+		pg_clear(s);
 	if (s->queued == 0) {
 		s->bare = false;
 		return 0;
@@ -484,7 +456,7 @@ int pg_flush(struct pg_store *s, struct ob_err *err)
 	return r;
 }
 
-int pg_ask(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err)
+int pg_ask(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err)
 {
 	int r = pg_add(s, id, p, err);
 
@@ -518,7 +490,7 @@ int pg_finish(struct pg_store *s, int r, struct ob_err *err)
 	return committed < 0 ? committed : r;
 }
 
-int pg_run_one(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err)
+int pg_run_one(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err)
 {
 	int r = pg_begin(s, err);
 

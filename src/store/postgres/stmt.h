@@ -14,8 +14,7 @@
 
 #include "base/pgarray.h"
 #include "store/postgres/conn.h"
-
-enum { PG_PARAMS_MAX = 16 };
+#include "store/sql/sql.h"
 
 /* Parameters of one statement; borrowed, but for the arrays. */
 struct pg_params {
@@ -31,15 +30,12 @@ struct pg_params {
 void pg_int(struct pg_params *p, int64_t value);
 void pg_str(struct pg_params *p, struct ob_str value);
 void pg_text(struct pg_params *p, const char *value); /* NULL is NULL */
-void pg_uuid(struct pg_params *p, const struct ob_uuid *value);
 /* In the text form of its type; NULL is NULL. */
 void pg_literal(struct pg_params *p, const char *value);
 /* The next parameter is an array: fill it. Whoever adds the statement, which must follow, frees it.
  */
 struct ob_pgarray *pg_array(struct pg_params *p, enum ob_pgtype type);
 struct ob_pgarray *pg_ints(struct pg_params *p); /* of numbers */
-/* A duration in us that can be added to any time. */
-int64_t pg_us(int64_t ms);
 
 /* Begin a transaction: queue its first statements. Refused while tx_begin's is open. */
 int pg_begin(struct pg_store *s, struct ob_err *err);
@@ -49,17 +45,18 @@ int pg_begin_batch(struct pg_store *s, bool relaxed, struct ob_err *err);
 int pg_begin_snapshot(struct pg_store *s, struct ob_err *err);
 /* Settings of a connection that nobody else uses. */
 int pg_pin_session(struct pg_store *s, struct ob_err *err);
-/* Queue a statement; its result is s->results[n] of the next flush, n counted from 0. */
-int pg_add(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+/* Queue a statement (enum pg_id, or ob_sql_id where the driver has made its text); its result is
+ * s->results[n] of the next flush, n counted from 0. */
+int pg_add(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* The same with SQL that was put together from templates. */
 int pg_add_sql(struct pg_store *s, const char *sql, const char *doing, struct pg_params *p,
 	       struct ob_err *err);
 /* Send and wait for the results. A failure rolls back and drops them all. */
 int pg_flush(struct pg_store *s, struct ob_err *err);
 /* Queue one and flush. */
-int pg_ask(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+int pg_ask(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* Begin, run one statement, commit; its result is s->results[0]. */
-int pg_run_one(struct pg_store *s, enum pg_id id, struct pg_params *p, struct ob_err *err);
+int pg_run_one(struct pg_store *s, int id, struct pg_params *p, struct ob_err *err);
 /* Flush with a COMMIT after it. */
 int pg_commit(struct pg_store *s, struct ob_err *err);
 /* r < 0: roll back, keep *err and return r; else commit and return r. */
@@ -71,6 +68,9 @@ int pg_script(struct pg_store *s, const char *sql, const char *doing, struct ob_
 int pg_expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
 	      struct ob_buf *out, struct ob_err *err);
 
+/* The template of a statement of all databases. */
+const char *pg_template(enum ob_sql_id id);
+
 /* Cells of a result. NULL is 0. */
 int64_t pg_get_int(const PGresult *r, int row, int column);
 struct ob_str pg_get_str(const PGresult *r, int row, int column);
@@ -78,11 +78,5 @@ int64_t pg_get_time(const PGresult *r, int row, int column); /* us since 1970 */
 bool pg_get_uuid(const PGresult *r, int row, int column, struct ob_uuid *ret);
 /* Rows that the statement changed. */
 uint64_t pg_changed(PGresult *r);
-/* Read one row into *to; false: out of memory. */
-typedef bool pg_row_fn(const PGresult *r, int row, struct ob_arena *arena, void *to);
-/* The rows of results[at] as an array of structs of `size` in the arena; NULL when out of memory.
- * Drops all results. */
-void *pg_collect(struct pg_store *s, int at, pg_row_fn *read, size_t size, struct ob_arena *arena,
-		 size_t *ret_count);
 
 #endif

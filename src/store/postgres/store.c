@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The PostgreSQL store: options, opening and closing, and the table of operations. */
+#include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
-#include "store/postgres/stmt.h"
+#include "store/sql/ops.h"
 
 #include "base/cleanup.h"
 
@@ -118,6 +119,7 @@ const struct ob_store_ops ob_store_postgres = {
 	.caps = OB_STORE_CONCURRENT_WRITERS,
 	.size = sizeof(struct pg_store),
 	.opts = postgres_opts,
+	.sql = &pg_driver,
 	.open = postgres_open,
 	.close = postgres_close,
 	.setup = pg_setup,
@@ -128,31 +130,12 @@ const struct ob_store_ops ob_store_postgres = {
 	.tx_begin = pg_tx_begin,
 	.tx_push = pg_tx_push,
 	.tx_end = pg_tx_end,
-	.reader_make = pg_reader_make,
-	.readers = pg_readers,
-	.reader_seek = pg_reader_seek,
-	.reader_remove = pg_reader_remove,
-	.take_over = pg_take_over,
 	.read = pg_read,
-	.settle = pg_settle,
-	.beat = pg_beat,
-	.reap = pg_reap,
-	.leave = pg_leave,
-	.workers = pg_workers,
-	.seed = pg_seed,
-	.take = pg_take,
-	.renew = pg_renew,
-	.release = pg_release,
-	.partitions = pg_partitions,
-	.free_leases = pg_free_leases,
 	.resize = pg_resize,
 	.adopt = pg_adopt,
-	.stats = pg_stats,
-	.throughput = pg_throughput,
-	.list = pg_list,
-	.operate = pg_operate,
 	.retain = pg_retain,
 	.wake_fd = pg_wake_fd,
 	.wake_check = pg_wake_check,
 	.describe = postgres_describe,
+	OB_SQL_OPS,
 };

@@ -2,7 +2,7 @@
 /* The SQLite store: opening and closing the file, and its errors. */
 #include "store/sqlite/conn.h"
 
-#include "store/sqlite/list.h"
+#include "store/sqlite/driver.h"
 #include "store/sqlite/stmt.h"
 #include "store/sqlite/wake.h"
 
@@ -182,17 +182,11 @@ static int look_at_file(struct lite_store *s, const char *path, bool create, str
 
 /* ---- the connection -------------------------------------------------- */
 
-int64_t lite_us(int64_t ms)
-{
-	const int64_t most = INT64_MAX / 2;
-
-	return ms > most / 1000 ? most : ms * 1000;
-}
-
 int lite_set_synchronous(struct lite_store *s, struct ob_err *err)
 {
 	bool full = s->synchronous == LITE_SYNC_FULL;
-	int r = lite_run(s, full ? LITE_synchronous_full : LITE_synchronous_normal, LITE_NONE, err);
+	int r = lite_run(s, full ? LITE_synchronous_full : LITE_synchronous_normal, OB_NO_ARGS,
+			 err);
 
 	return r < 0 ? r : 0;
 }
@@ -216,7 +210,7 @@ static int configure(struct lite_store *s, struct ob_err *err)
 		if (code != SQLITE_OK)
 			return lite_err(s, code, err);
 	}
-	int r = lite_run(s, LITE_cache, LITE_NONE, err);
+	int r = lite_run(s, LITE_cache, OB_NO_ARGS, err);
 	return r < 0 ? r : lite_set_synchronous(s, err);
 }
 
@@ -226,7 +220,7 @@ static int switch_to_wal(struct lite_store *s, struct ob_err *err)
 	int r, count = 0;
 
 	do {
-		r = lite_bind(s, LITE_wal, LITE_NONE, err);
+		r = lite_bind(s, LITE_wal, OB_NO_ARGS, err);
 		if (r == 0)
 			r = lite_step(s, LITE_wal, err);
 	} while (r == OUTBOX_EBUSY && ob_lock_wait_again(&s->busy, count++));
@@ -245,7 +239,6 @@ static void disconnect(struct lite_store *s, bool replaced)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
-	lite_pick_done(s);
 	lite_finalize(s);
 	/* The last one out removes the -wal file by name: it must not be the new database's. */
 	if (s->db && replaced)
@@ -373,6 +366,7 @@ void lite_close(struct ob_store *store)
 	struct lite_store *s = (struct lite_store *)store;
 
 	disconnect(s, s->db && replaced(s));
+	lite_run_free(s->run);
 	if (s->watching)
 		lite_unwatch(s);
 }

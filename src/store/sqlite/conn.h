@@ -18,17 +18,16 @@
 
 enum { LITE_SYNC_FULL, LITE_SYNC_NORMAL }; /* values of the option `synchronous` */
 
+struct lite_run;
+
 struct lite_store {
 	struct ob_store base;
 	struct ob_lock_wait busy; /* options */
 	int synchronous;
 	bool settle_durable;
 
-	sqlite3 *db;                     /* NULL: not connected (any more) */
-	sqlite3_stmt *stmt[LITE_COUNT];  /* prepared on first use */
-	sqlite3_stmt *pick;              /* the statement of a filter, one at a time */
-	char pick_id[OB_UUID_TEXT_SIZE]; /* both are bound to it */
-	char pick_views[128];
+	sqlite3 *db;                        /* NULL: not connected (any more) */
+	sqlite3_stmt *stmt[LITE_COUNT];     /* prepared on first use */
 	outbox *writer;                     /* for tx_push, made on first use */
 	dev_t dev;                          /* the file that is open: */
 	ino_t ino;                          /* another one under its name is noticed */
@@ -43,10 +42,7 @@ struct lite_store {
 	bool watching;        /* the caller asked for wake_fd */
 	int64_t data_version; /* -1: not known */
 	size_t turn;          /* the partition whose exceptions the next read asks for first */
-	struct {
-		struct ob_uuid worker; /* of the last beat, and what it had counted: */
-		uint64_t published, failed;
-	} beaten;
+	struct lite_run *run; /* driver.c: the operation that runs */
 	struct {
 		int64_t from;       /* rows up to here were looked at in this pass */
 		int64_t thinned_us; /* the journal has one row a minute up to here */
@@ -64,8 +60,6 @@ int lite_set_synchronous(struct lite_store *s, struct ob_err *err);
 /* Turn an SQLite code into *err. */
 int lite_err(struct lite_store *s, int code, struct ob_err *err);
 int lite_oom(const struct lite_store *s, struct ob_err *err);
-/* A duration in microseconds, cut so that adding it to a time cannot overflow. */
-int64_t lite_us(int64_t ms);
 
 /* The table of operations: store.c of this folder. */
 extern const struct ob_store_ops ob_store_sqlite;

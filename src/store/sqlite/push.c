@@ -38,14 +38,16 @@ static int stamp(struct lite_store *s, const struct outbox_message *m, const str
 
 	if (!ob_uuid_parse(ob_str(id->text), &uuid))
 		return 0;
+	ob_uuid_format(&uuid, text);
 	s->now = now;
 	int r = lite_run(
 		s, LITE_stamp,
-		LITE_ARGS(
-			lite_id_arg(s, &uuid, text),
-			LITE_TEXT(":target", m->target ? m->target : "default"),
-			LITE_INT(":due_at", m->delay_ms ? now + lite_us((int64_t)m->delay_ms) : 0),
-			LITE_INT(":occurred_at", m->occurred_at_us ? m->occurred_at_us : now)),
+		OB_ARGS(s->base.layout->string_id ? OB_ARG_TEXT("id", text)
+						  : OB_ARG_UUID("id", &uuid),
+			OB_ARG_TEXT("target", m->target ? m->target : "default"),
+			OB_ARG_INT("due_at",
+				   m->delay_ms ? now + ob_sql_us((int64_t)m->delay_ms) : 0),
+			OB_ARG_INT("occurred_at", m->occurred_at_us ? m->occurred_at_us : now)),
 		err);
 	return r < 0 ? r : 0;
 }

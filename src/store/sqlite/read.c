@@ -4,8 +4,8 @@
  * everything up to a position was there when the reader passed it: nothing is ever late.
  */
 #include "store/share.h"
-#include "store/sqlite/journal.h"
-#include "store/sqlite/reader.h"
+#include "store/sql/message.h"
+#include "store/sqlite/driver.h"
 #include "store/sqlite/row.h"
 #include "store/sqlite/stmt.h"
 
@@ -43,13 +43,13 @@ static bool fits(const struct reading *g, sqlite3_stmt *stmt)
 }
 
 /* Bind what most of these statements ask by. */
-static int ask(struct reading *g, enum lite_id id, uint32_t partition, int64_t seq,
-	       struct ob_str queue, struct ob_err *err)
+static int ask(struct reading *g, int id, uint32_t partition, int64_t seq, struct ob_str queue,
+	       struct ob_err *err)
 {
 	return lite_bind(g->s, id,
-			 LITE_ARGS(LITE_TEXT(":reader", g->read->reader),
-				   LITE_INT(":partition", partition), LITE_INT(":seq", seq),
-				   LITE_STR(":queue", queue)),
+			 OB_ARGS(OB_ARG_TEXT("reader", g->read->reader),
+				 OB_ARG_INT("partition", partition), OB_ARG_INT("seq", seq),
+				 OB_ARG_STR("queue", queue)),
 			 err);
 }
 
@@ -60,14 +60,14 @@ static int add_excepted(struct reading *g, int64_t seq, enum ob_state state, uin
 			struct ob_str queue, struct ob_err *err)
 {
 	struct ob_message *m;
-	int r = lite_bind(g->s, LITE_load, LITE_ARGS(LITE_INT(":seq", seq)), err);
+	int r = lite_bind(g->s, LITE_load, OB_ARGS(OB_ARG_INT("seq", seq)), err);
 
 	if (r == 0)
 		r = lite_step(g->s, LITE_load, err);
 	if (r <= 0)
 		return r;
 	g->full = !fits(g, g->s->stmt[LITE_load]);
-	r = g->full ? 0 : lite_row_add(g->s, g->s->stmt[LITE_load], false, g->batch, &m, err);
+	r = g->full ? 0 : lite_row_add(g->s, g->s->stmt[LITE_load], g->batch, &m, err);
 	lite_reset(g->s, LITE_load);
 	if (r < 0 || g->full)
 		return r;
@@ -136,13 +136,13 @@ static int add_due(struct reading *g, struct ob_err *err)
 /* ---- the log --------------------------------------------------------- */
 
 /* One number; 0 when there is none. */
-static int ask_value(struct reading *g, enum lite_id id, uint32_t partition, int64_t seq,
+static int ask_value(struct reading *g, int id, uint32_t partition, int64_t seq,
 		     struct ob_str queue, int64_t *ret_value, struct ob_err *err)
 {
 	return lite_value(g->s, id,
-			  LITE_ARGS(LITE_TEXT(":reader", g->read->reader),
-				    LITE_INT(":partition", partition), LITE_INT(":seq", seq),
-				    LITE_STR(":queue", queue)),
+			  OB_ARGS(OB_ARG_TEXT("reader", g->read->reader),
+				  OB_ARG_INT("partition", partition), OB_ARG_INT("seq", seq),
+				  OB_ARG_STR("queue", queue)),
 			  ret_value, err);
 }
 
@@ -197,7 +197,7 @@ static int is_excepted(struct reading *g, struct part *part, uint32_t partition,
 /* The walk's row, if it is one of ours. */
 static int add_row(struct reading *g, sqlite3_stmt *stmt, int64_t seq, struct ob_err *err)
 {
-	int64_t partition = sqlite3_column_int64(stmt, LITE_ROW_PARTITION);
+	int64_t partition = sqlite3_column_int64(stmt, OB_SQL_COL_partition);
 	uint16_t at = partition < NUMBERS ? g->index[partition] : 0;
 	struct part *part = at ? &g->parts[at - 1] : NULL;
 	struct ob_message *m;
@@ -212,7 +212,7 @@ static int add_row(struct reading *g, sqlite3_stmt *stmt, int64_t seq, struct ob
 	g->full = !fits(g, stmt);
 	if (g->full)
 		return 0;
-	r = lite_row_add(g->s, stmt, false, g->batch, &m, err);
+	r = lite_row_add(g->s, stmt, g->batch, &m, err);
 	if (r < 0)
 		return r;
 	m->delayed = m->available_at_us > g->s->now;
@@ -224,14 +224,14 @@ static int walk(struct reading *g, int64_t low, int64_t end, int64_t *ret_last, 
 {
 	uint32_t before = g->batch->count;
 	int r = lite_bind(g->s, LITE_walk,
-			  LITE_ARGS(LITE_INT(":pos", low), LITE_INT(":end", end),
-				    LITE_TEXT(":target", g->read->target)),
+			  OB_ARGS(OB_ARG_INT("pos", low), OB_ARG_INT("end", end),
+				  OB_ARG_TEXT("target", g->read->target)),
 			  err);
 	sqlite3_stmt *stmt = g->s->stmt[LITE_walk];
 
 	*ret_last = end;
 	while (r >= 0 && (r = lite_step(g->s, LITE_walk, err)) > 0) {
-		int64_t seq = sqlite3_column_int64(stmt, LITE_ROW_SEQ);
+		int64_t seq = sqlite3_column_int64(stmt, OB_SQL_COL_seq);
 
 		r = add_row(g, stmt, seq, err);
 		if (g->full || g->batch->count - before == g->read->limit) {
@@ -250,9 +250,10 @@ static int walk(struct reading *g, int64_t low, int64_t end, int64_t *ret_last, 
 static int find_end(struct reading *g, int64_t high, int64_t *ret_end, struct ob_err *err)
 {
 	const char *table = g->s->base.layout->table[OB_TABLE_outbox];
-	int r = lite_log_end(g->s, ret_end, err);
+	int r = lite_value(g->s, LITE_end_of_log, OB_ARGS(OB_ARG_TEXT("table", table)), ret_end,
+			   err);
 
-	if (r == 0 && high > *ret_end)
+	if (r >= 0 && high > *ret_end)
 		return ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
 				  "the numbers of table '%s' begin anew: %" PRId64
 				  " was read, and its last is %" PRId64
@@ -260,7 +261,7 @@ static int find_end(struct reading *g, int64_t high, int64_t *ret_end, struct ob
 				  table, high, *ret_end, g->read->reader);
 	if (g->read->end_seq > 0 && *ret_end > g->read->end_seq)
 		*ret_end = g->read->end_seq;
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static int read_log(struct reading *g, bool *ret_more, struct ob_err *err)

@@ -5,13 +5,13 @@
 
 #include "sql_sqlite.h"
 
-static int run_steps(struct lite_store *s, const enum lite_id *steps, size_t count,
-		     uint32_t partition_count, struct ob_err *err)
+static int run_steps(struct lite_store *s, const int *steps, size_t count, uint32_t partition_count,
+		     struct ob_err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && r >= 0; i++)
-		r = lite_run(s, steps[i], LITE_ARGS(LITE_INT(":count", partition_count)), err);
+		r = lite_run(s, steps[i], OB_ARGS(OB_ARG_INT("count", partition_count)), err);
 	return r < 0 ? r : 0;
 }
 
@@ -28,16 +28,15 @@ static int change_column(struct lite_store *s, uint32_t count, struct ob_err *er
 
 static int resize(struct lite_store *s, uint32_t count, struct ob_err *err)
 {
-	static const enum lite_id before[] = { LITE_resize_done, LITE_resize_leases,
-					       LITE_resize_journal, LITE_resize_forget };
-	static const enum lite_id after[] = { LITE_resize_lost, LITE_resize_move,
-					      LITE_resize_promote };
+	static const int before[] = { LITE_resize_done, LITE_resize_leases, LITE_resize_journal,
+				      LITE_resize_forget };
+	static const int after[] = { LITE_resize_lost, LITE_resize_move, LITE_resize_promote };
 	int64_t now_count = 0, leased = 0;
 	int r = lite_meta(s, "partition_count", &now_count, err);
 
 	if (r < 0 || now_count == count)
 		return r;
-	r = lite_value(s, LITE_any_lease, LITE_NONE, &leased, err);
+	r = lite_value(s, LITE_any_lease, OB_NO_ARGS, &leased, err);
 	if (r >= 0 && leased)
 		r = ob_err_set(err, OUTBOX_EBUSY, OB_ERR_DOWN,
 			       "partitions are leased: stop the relays of this store first");

@@ -4,8 +4,8 @@
  * write lock makes it one worker at a time, so nobody is ever told that another one does it.
  */
 #include "base/cleanup.h"
-#include "store/sqlite/reader.h"
-#include "store/sqlite/stmt.h"
+#include "store/sql/ops.h"
+#include "store/sqlite/driver.h"
 
 enum { NAME_MAX_BYTES = 1 << 16 };
 
@@ -15,14 +15,23 @@ enum { NAME_MAX_BYTES = 1 << 16 };
 /* What is as old as that; INT64_MIN: nothing is. */
 static int64_t before(const struct lite_store *s, int64_t ms)
 {
-	return ms == OB_NEVER_MS ? INT64_MIN : s->now - lite_us(ms);
+	return ms == OB_NEVER_MS ? INT64_MIN : s->now - ob_sql_us(ms);
+}
+
+static int forget_reader(struct lite_store *s, struct ob_str reader, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ob_sql_removal_count && r >= 0; i++)
+		r = lite_run(s, (int)ob_sql_removal[i], OB_ARGS(OB_ARG_STR("reader", reader)), err);
+	return r;
 }
 
 static int remove_ended(struct lite_store *s, struct ob_err *err)
 {
 	OB_CLEANUP(ob_arena_done) struct ob_arena arena = OB_ARENA_INIT(NAME_MAX_BYTES);
 	struct ob_str name = OB_STR_NULL;
-	int r = lite_bind(s, LITE_idle_reader, LITE_NONE, err);
+	int r = lite_bind(s, LITE_idle_reader, OB_NO_ARGS, err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_idle_reader, err);
@@ -30,7 +39,7 @@ static int remove_ended(struct lite_store *s, struct ob_err *err)
 		return r;
 	bool copied = ob_arena_copy(&arena, lite_str(s->stmt[LITE_idle_reader], 0), &name);
 	lite_reset(s, LITE_idle_reader);
-	r = copied ? lite_reader_forget(s, name.p, err) : lite_oom(s, err);
+	r = copied ? forget_reader(s, name, err) : lite_oom(s, err);
 	return r < 0 ? r : 1;
 }
 
@@ -44,12 +53,12 @@ static int tidy(struct lite_store *s, const struct ob_retain *retain, int64_t si
 		r = remove_ended(s, err);
 	if (r == 0)
 		r = lite_run(s, LITE_retain_dead,
-			     LITE_ARGS(LITE_INT(":since", before(s, retain->dead_ms))), err);
+			     OB_ARGS(OB_ARG_INT("since", before(s, retain->dead_ms))), err);
 	*ret_dead = r > 0 ? (uint64_t)r : 0;
 	if (r >= 0)
-		r = lite_run(s, LITE_retain_finished, LITE_ARGS(LITE_INT(":since", since)), err);
+		r = lite_run(s, LITE_retain_finished, OB_ARGS(OB_ARG_INT("since", since)), err);
 	if (r >= 0)
-		r = lite_run(s, LITE_retain_throughput, LITE_NONE, err);
+		r = lite_run(s, LITE_retain_throughput, OB_NO_ARGS, err);
 	return r < 0 ? r : 0;
 }
 
@@ -61,17 +70,17 @@ static int remove_messages(struct lite_store *s, uint32_t limit, int64_t since,
 			   struct ob_retained *done, struct ob_err *err)
 {
 	int64_t from = s->retained.from, to = 0, bound = -1;
-	int r = lite_value(s, LITE_retain_bound, LITE_ARGS(LITE_INT(":since", since)), &bound, err);
+	int r = lite_value(s, LITE_retain_bound, OB_ARGS(OB_ARG_INT("since", since)), &bound, err);
 
 	if (r > 0)
 		r = lite_value(s, LITE_retain_to,
-			       LITE_ARGS(LITE_INT(":from", from), LITE_INT(":bound", bound),
-					 LITE_INT(":limit", limit)),
+			       OB_ARGS(OB_ARG_INT("from", from), OB_ARG_INT("bound", bound),
+				       OB_ARG_INT("limit", limit)),
 			       &to, err);
 	s->retained.from = 0;
 	if (r <= 0)
 		return r;
-	r = lite_run(s, LITE_retain_rows, LITE_ARGS(LITE_INT(":from", from), LITE_INT(":to", to)),
+	r = lite_run(s, LITE_retain_rows, OB_ARGS(OB_ARG_INT("from", from), OB_ARG_INT("to", to)),
 		     err);
 	if (r < 0)
 		return r;
@@ -85,9 +94,9 @@ static int remove_messages(struct lite_store *s, uint32_t limit, int64_t since,
 static int prune_journal(struct lite_store *s, int64_t since, struct ob_err *err)
 {
 	int64_t thinned = s->retained.thinned_us ? s->retained.thinned_us : s->now - HOUR_US;
-	const struct lite_arg args[] = { LITE_INT(":since", since),
-					 LITE_INT(":thinned", thinned),
-					 { NULL, 0, 0, OB_STR_NULL } };
+	const struct ob_sql_arg args[] = { OB_ARG_INT("since", since),
+					   OB_ARG_INT("thinned", thinned),
+					   { .name = NULL } };
 	int r = lite_run(s, LITE_prune_old, args, err);
 
 	if (r >= 0)
@@ -98,7 +107,7 @@ static int prune_journal(struct lite_store *s, int64_t since, struct ob_err *err
 static int find_holder(struct lite_store *s, int64_t since, struct ob_arena *arena,
 		       struct ob_retained *done, struct ob_err *err)
 {
-	int r = lite_bind(s, LITE_holder, LITE_ARGS(LITE_INT(":since", since)), err);
+	int r = lite_bind(s, LITE_holder, OB_ARGS(OB_ARG_INT("since", since)), err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_holder, err);

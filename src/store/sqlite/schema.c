@@ -40,7 +40,7 @@ struct found {
 
 int lite_meta(struct lite_store *s, const char *name, int64_t *ret_value, struct ob_err *err)
 {
-	int r = lite_value(s, LITE_meta_get, LITE_ARGS(LITE_TEXT(":name", name)), ret_value, err);
+	int r = lite_value(s, LITE_meta_get, OB_ARGS(OB_ARG_TEXT("name", name)), ret_value, err);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -54,7 +54,7 @@ static int find_table(struct lite_store *s, enum ob_table t, struct found *found
 		      struct ob_err *err)
 {
 	const char *name = s->base.layout->table[t];
-	int r = lite_bind(s, LITE_object, LITE_ARGS(LITE_TEXT(":name", name)), err);
+	int r = lite_bind(s, LITE_object, OB_ARGS(OB_ARG_TEXT("name", name)), err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_object, err);
@@ -99,7 +99,7 @@ static int look(struct lite_store *s, struct found *found, struct ob_err *err)
 int lite_column(struct lite_store *s, const char *table, const char *name, struct lite_column *ret,
 		struct ob_err *err)
 {
-	int r = lite_bind(s, LITE_columns, LITE_ARGS(LITE_TEXT(":table", table)), err);
+	int r = lite_bind(s, LITE_columns, OB_ARGS(OB_ARG_TEXT("table", table)), err);
 	sqlite3_stmt *stmt = s->stmt[LITE_columns];
 
 	*ret = (struct lite_column){ 0 };
@@ -191,7 +191,7 @@ static int check_object(struct lite_store *s, const char *suffix, struct ob_err 
 	char name[OB_IDENT_SIZE + 32];
 
 	(void)snprintf(name, sizeof(name), "%s_%s", s->base.layout->table[OB_TABLE_outbox], suffix);
-	int r = lite_bind(s, LITE_object, LITE_ARGS(LITE_TEXT(":name", name)), err);
+	int r = lite_bind(s, LITE_object, OB_ARGS(OB_ARG_TEXT("name", name)), err);
 	if (r == 0)
 		r = lite_step(s, LITE_object, err);
 	lite_reset(s, LITE_object);
@@ -271,7 +271,7 @@ int lite_run_script(struct lite_store *s, const char *tmpl, int64_t partition_co
 int lite_set_meta(struct lite_store *s, const char *name, int64_t value, struct ob_err *err)
 {
 	int r = lite_run(s, LITE_meta_set,
-			 LITE_ARGS(LITE_TEXT(":name", name), LITE_INT(":value", value)), err);
+			 OB_ARGS(OB_ARG_TEXT("name", name), OB_ARG_INT("value", value)), err);
 
 	return r < 0 ? r : 0;
 }
@@ -310,7 +310,7 @@ static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_s
 		r = lite_run_script(s, sql_sqlite_partition, count, err);
 	if (r == 0 && !found.table[OB_TABLE_outbox])
 		r = lite_run(s, LITE_go_on,
-			     LITE_ARGS(LITE_TEXT(":table", s->base.layout->table[OB_TABLE_outbox])),
+			     OB_ARGS(OB_ARG_TEXT("table", s->base.layout->table[OB_TABLE_outbox])),
 			     err);
 	if (r >= 0)
 		r = lite_run_script(s, sql_sqlite_indexes, count, err);

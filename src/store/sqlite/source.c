@@ -21,7 +21,7 @@ static const struct ob_source_types types = { .id = id_types, .string = string_t
 static int find_table(struct lite_store *s, struct ob_err *err)
 {
 	const char *name = s->base.layout->source.table;
-	int r = lite_bind(s, LITE_object, LITE_ARGS(LITE_TEXT(":name", name)), err);
+	int r = lite_bind(s, LITE_object, OB_ARGS(OB_ARG_TEXT("name", name)), err);
 
 	if (r == 0)
 		r = lite_step(s, LITE_object, err);
@@ -60,7 +60,7 @@ static int is_attached(struct lite_store *s, bool *ret, struct ob_err *err)
 
 	ob_source_trigger(s->base.layout, name);
 	if (r == 0)
-		r = lite_bind(s, LITE_copy_table, LITE_ARGS(LITE_TEXT(":name", name)), err);
+		r = lite_bind(s, LITE_copy_table, OB_ARGS(OB_ARG_TEXT("name", name)), err);
 	if (r == 0)
 		r = lite_step(s, LITE_copy_table, err);
 	if (r < 0)

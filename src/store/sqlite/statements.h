@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The templates in sql/sqlite that are prepared as statements, once for a connection. */
+/* The templates in sql/sqlite that are the SQLite store's own statements, prepared once for a
+ * connection. */
 #ifndef OB_STORE_SQLITE_STATEMENTS_H
 #define OB_STORE_SQLITE_STATEMENTS_H
+
+#include "store/sql/statements.h"
 
 /* clang-format off */
 #define LITE_MAP(X) \
@@ -12,20 +15,13 @@
 	X(resize_lost) X(resize_move) X(resize_promote) \
 	X(walk) X(load) X(end_of_log) X(any_exception) X(next_exception) X(any_queue) X(in_queue) \
 	X(due) X(queue_rows) \
-	X(reader_get) X(reader_add) X(reader_begin) X(readers) X(place_by_time) \
-	X(seek_journal) X(seek_exceptions) X(busy_workers) \
-	X(remove_reader) X(remove_batches) X(remove_exceptions) X(remove_leases) X(remove_workers) \
-	X(journal_newest) X(journal_row) X(journal_add) \
-	X(exception_add) X(exception_set) X(exception_remove) X(promote) \
 	X(idle_reader) X(retain_dead) X(retain_finished) X(retain_throughput) \
-	X(retain_bound) X(retain_to) X(retain_rows) X(prune_old) X(prune_crowd) X(holder) \
-	X(beat_before) X(beat) X(count_minute) X(any_gone) X(reap_leases) X(reap_workers) \
-	X(leave_leases) X(leave_worker) X(workers) \
-	X(seed) X(prune_leases) X(take) X(renew) X(release) X(forget_holders) X(free_leases) X(partitions) \
-	X(list_row) X(stats_log) X(stats_exceptions) X(stats_held) X(created_at) X(throughput)
+	X(retain_bound) X(retain_to) X(retain_rows) X(prune_old) X(prune_crowd) X(holder)
 /* clang-format on */
 
+/* They are numbered after those that all databases share. */
 enum lite_id {
+	LITE_BEFORE = OB_SQL_COUNT - 1,
 #define X(name) LITE_##name,
 	LITE_MAP(X)
 #undef X

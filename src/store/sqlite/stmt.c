@@ -4,32 +4,32 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
-#include "store/numbers.h"
 
 #include "sql_sqlite.h"
 
-enum { SQL_MAX = 64 * 1024 };
+enum { SQL_MAX = 64 * 1024, JSON_MAX = 256 << 20 };
 
 static const char *const templates[] = {
+#define X(name, planned) sql_sqlite_##name,
+	OB_SQL_MAP(X)
+#undef X
 #define X(name) sql_sqlite_##name,
-	LITE_MAP(X)
+		LITE_MAP(X)
 #undef X
 };
+
+const char *lite_template(int id)
+{
+	return templates[id];
+}
 
 int lite_expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
 		struct ob_buf *out, struct ob_err *err)
 {
-	const struct ob_sqltmpl_number numbers[] = {
-		OB_STATE_NUMBERS{ "schema_version", OB_SCHEMA_VERSION },
-		{ "lanes", OB_LANES },
-		{ "partition_count", partition_count },
-		{ NULL, 0 },
-	};
-
-	return ob_sqltmpl_expand(out, tmpl, layout, '"', numbers, err);
+	return ob_sql_expand(layout, tmpl, '"', partition_count, out, err);
 }
 
-static int prepare(struct lite_store *s, enum lite_id id, struct ob_err *err)
+static int prepare(struct lite_store *s, int id, struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 	int r = lite_expand(s->base.layout, templates[id], 0, &sql, err);
@@ -41,35 +41,57 @@ static int prepare(struct lite_store *s, enum lite_id id, struct ob_err *err)
 	return code == SQLITE_OK ? 0 : lite_err(s, code, err);
 }
 
+static int bind_json(struct lite_store *s, sqlite3_stmt *stmt, int i, const struct ob_sql_arg *arg,
+		     struct ob_err *err)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf json = OB_BUF_INIT(JSON_MAX);
+
+	ob_sql_table_json(arg->table, arg->kind == OB_SQL_KIND_LIST, &json);
+	if (json.failed || sqlite3_bind_text64(stmt, i, ob_buf_str(&json), json.len,
+					       SQLITE_TRANSIENT, SQLITE_UTF8) != SQLITE_OK)
+		return lite_oom(s, err);
+	return 0;
+}
+
 /*
- * Binding cannot fail here: the memory is borrowed, so nothing is allocated,
- * and no value is longer than what SQLite handed out or the message bounds.
+ * Binding of other values cannot fail: the memory is borrowed, so nothing is allocated, and no
+ * value is longer than what SQLite handed out or the message bounds.
  */
-static void bind_arg(sqlite3_stmt *stmt, const struct lite_arg *arg)
+static int bind_arg(struct lite_store *s, sqlite3_stmt *stmt, int i, const struct ob_sql_arg *arg,
+		    struct ob_err *err)
 {
-	int i = sqlite3_bind_parameter_index(stmt, arg->name);
-
-	if (!i)
-		return;
-	if (arg->type == SQLITE_INTEGER)
+	if (arg->table)
+		return bind_json(s, stmt, i, arg, err);
+	if (arg->kind == OB_SQL_KIND_INT)
 		(void)sqlite3_bind_int64(stmt, i, arg->number);
-	else if (!arg->bytes.p)
+	else if (!arg->text.p)
 		(void)sqlite3_bind_null(stmt, i);
-	else if (arg->type == SQLITE_BLOB)
-		(void)sqlite3_bind_blob64(stmt, i, arg->bytes.p, arg->bytes.n, SQLITE_STATIC);
+	else if (arg->kind == OB_SQL_KIND_BYTES)
+		(void)sqlite3_bind_blob64(stmt, i, arg->text.p, arg->text.n, SQLITE_STATIC);
 	else
-		(void)sqlite3_bind_text64(stmt, i, arg->bytes.p, arg->bytes.n, SQLITE_STATIC,
+		(void)sqlite3_bind_text64(stmt, i, arg->text.p, arg->text.n, SQLITE_STATIC,
 					  SQLITE_UTF8);
+	return 0;
 }
 
-void lite_bind_args(sqlite3_stmt *stmt, const struct lite_arg *args)
+int lite_bind_args(struct lite_store *s, sqlite3_stmt *stmt, const struct ob_sql_arg *args,
+		   struct ob_err *err)
 {
-	for (; args->name; args++)
-		bind_arg(stmt, args);
+	int r = 0;
+
+	for (int i = sqlite3_bind_parameter_count(stmt); i > 0 && r == 0; i--) {
+		const char *name = sqlite3_bind_parameter_name(stmt, i) + 1;
+		const struct ob_sql_arg *arg = ob_sql_find(args, name, strlen(name));
+
+		if (arg)
+			r = bind_arg(s, stmt, i, arg, err);
+		else if (strcmp(name, "now") == 0)
+			(void)sqlite3_bind_int64(stmt, i, s->now);
+	}
+	return r;
 }
 
-int lite_bind(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
-	      struct ob_err *err)
+int lite_bind(struct lite_store *s, int id, const struct ob_sql_arg *args, struct ob_err *err)
 {
 	int r = s->stmt[id] ? 0 : prepare(s, id, err);
 
@@ -77,17 +99,15 @@ int lite_bind(struct lite_store *s, enum lite_id id, const struct lite_arg *args
 		return r;
 	(void)sqlite3_reset(s->stmt[id]);
 	(void)sqlite3_clear_bindings(s->stmt[id]);
-	lite_bind_args(s->stmt[id], LITE_ARGS(LITE_INT(":now", s->now)));
-	lite_bind_args(s->stmt[id], args);
-	return 0;
+	return lite_bind_args(s, s->stmt[id], args, err);
 }
 
-void lite_reset(struct lite_store *s, enum lite_id id)
+void lite_reset(struct lite_store *s, int id)
 {
 	(void)sqlite3_reset(s->stmt[id]);
 }
 
-int lite_step(struct lite_store *s, enum lite_id id, struct ob_err *err)
+int lite_step(struct lite_store *s, int id, struct ob_err *err)
 {
 	int code = sqlite3_step(s->stmt[id]);
 
@@ -98,7 +118,7 @@ int lite_step(struct lite_store *s, enum lite_id id, struct ob_err *err)
 	return r;
 }
 
-int lite_run(struct lite_store *s, enum lite_id id, const struct lite_arg *args, struct ob_err *err)
+int lite_run(struct lite_store *s, int id, const struct ob_sql_arg *args, struct ob_err *err)
 {
 	int r = lite_bind(s, id, args, err);
 
@@ -109,8 +129,8 @@ int lite_run(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
 	return r < 0 ? r : sqlite3_changes(s->db);
 }
 
-int lite_value(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
-	       int64_t *ret_value, struct ob_err *err)
+int lite_value(struct lite_store *s, int id, const struct ob_sql_arg *args, int64_t *ret_value,
+	       struct ob_err *err)
 {
 	int r = lite_bind(s, id, args, err);
 
@@ -133,15 +153,6 @@ void lite_finalize(struct lite_store *s)
 	}
 }
 
-struct lite_arg lite_id_arg(const struct lite_store *s, const struct ob_uuid *id,
-			    char text[OB_UUID_TEXT_SIZE])
-{
-	if (!s->base.layout->string_id)
-		return (struct lite_arg)LITE_UUID(":id", id);
-	ob_uuid_format(id, text);
-	return (struct lite_arg)LITE_TEXT(":id", text);
-}
-
 struct ob_str lite_str(sqlite3_stmt *stmt, int column)
 {
 	int type = sqlite3_column_type(stmt, column);
@@ -155,27 +166,11 @@ struct ob_str lite_str(sqlite3_stmt *stmt, int column)
 	return (struct ob_str){ p ? p : "", p ? n : 0 };
 }
 
-void *lite_rows_add(struct lite_rows *rows)
-{
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? rows->capacity * 2 : 32;
-		char *more = ob_arena_alloc(rows->arena, capacity * rows->size);
-
-		if (!more)
-			return NULL;
-		if (rows->count)
-			memcpy(more, rows->data, rows->count * rows->size);
-		rows->data = more;
-		rows->capacity = capacity;
-	}
-	return rows->data + rows->count++ * rows->size;
-}
-
 /* ---- transactions ---------------------------------------------------- */
 
-static int run_simple(struct lite_store *s, enum lite_id id, struct ob_err *err)
+static int run_simple(struct lite_store *s, int id, struct ob_err *err)
 {
-	int r = lite_run(s, id, LITE_NONE, err);
+	int r = lite_run(s, id, OB_NO_ARGS, err);
 
 	return r < 0 ? r : 0;
 }

@@ -3,81 +3,40 @@
 #ifndef OB_STORE_SQLITE_STMT_H
 #define OB_STORE_SQLITE_STMT_H
 
+#include "store/sql/sql.h"
 #include "store/sqlite/conn.h"
+
+/* The statements are those of enum ob_sql_id and lite_id. */
 
 /* Expand a template; {=partition_count} is `partition_count`, states and the like are known. */
 int lite_expand(const struct ob_layout *layout, const char *tmpl, int64_t partition_count,
 		struct ob_buf *out, struct ob_err *err);
-
-/* A value for the parameter of that name, ":reader". Text and blobs are borrowed. */
-struct lite_arg {
-	const char *name;
-	int type; /* SQLITE_INTEGER, SQLITE_TEXT, SQLITE_BLOB */
-	int64_t number;
-	struct ob_str bytes; /* absent: NULL */
-};
-
-#define LITE_INT(name, value) \
-	{ \
-		(name), SQLITE_INTEGER, (int64_t)(value), OB_STR_NULL \
-	}
-#define LITE_STR(name, value) \
-	{ \
-		(name), SQLITE_TEXT, 0, (value) \
-	}
-#define LITE_TEXT(name, value) LITE_STR(name, ob_str(value))
-#define LITE_UUID(name, value) \
-	{ \
-		(name), SQLITE_BLOB, 0, \
-		{ \
-			(const char *)(value)->b, sizeof((value)->b) \
-		} \
-	}
-/* The last argument of the functions below, before err. */
-#define LITE_ARGS(...) ((const struct lite_arg[]){ __VA_ARGS__, { NULL, 0, 0, OB_STR_NULL } })
-#define LITE_NONE      ((const struct lite_arg[]){ { NULL, 0, 0, OB_STR_NULL } })
 
 /*
  * Prepare a statement and bind it; :now, the time of the operation, is bound by itself. A
  * parameter that the statement does not have (its column is switched off) is passed over. Then
  * s->stmt[id] is stepped.
  */
-int lite_bind(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
-	      struct ob_err *err);
+int lite_bind(struct lite_store *s, int id, const struct ob_sql_arg *args, struct ob_err *err);
 /* 1: a row; 0: no more, and reset. A failure resets too. */
-int lite_step(struct lite_store *s, enum lite_id id, struct ob_err *err);
-void lite_reset(struct lite_store *s, enum lite_id id);
+int lite_step(struct lite_store *s, int id, struct ob_err *err);
+void lite_reset(struct lite_store *s, int id);
 /* Bind and run a statement without rows; how many rows it changed. */
-int lite_run(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
-	     struct ob_err *err);
+int lite_run(struct lite_store *s, int id, const struct ob_sql_arg *args, struct ob_err *err);
 /* Bind and step to the first row: 1, and its first column; 0, and 0, when it is NULL or there is
  * none. */
-int lite_value(struct lite_store *s, enum lite_id id, const struct lite_arg *args,
-	       int64_t *ret_value, struct ob_err *err);
+int lite_value(struct lite_store *s, int id, const struct ob_sql_arg *args, int64_t *ret_value,
+	       struct ob_err *err);
+/* The template of a statement. */
+const char *lite_template(int id);
 /* Finalize all of them. */
 void lite_finalize(struct lite_store *s);
 
-/* Bind to any statement. */
-void lite_bind_args(sqlite3_stmt *stmt, const struct lite_arg *args);
-/* A message's id as the table holds it, as :id: bytes, or text kept in `text`. */
-struct lite_arg lite_id_arg(const struct lite_store *s, const struct ob_uuid *id,
-			    char text[OB_UUID_TEXT_SIZE]);
+/* Bind to any statement. Tables are bound as JSON. */
+int lite_bind_args(struct lite_store *s, sqlite3_stmt *stmt, const struct ob_sql_arg *args,
+		   struct ob_err *err);
 /* A column of the row; valid until the next step; NULL is absent, or 0. */
 struct ob_str lite_str(sqlite3_stmt *stmt, int column);
-
-/*
- * Rows of a statement become an array in an arena. Its size is not known before,
- * so it doubles; what it leaves behind dies with the arena.
- */
-struct lite_rows {
-	struct ob_arena *arena;
-	size_t size; /* of one */
-	char *data;
-	size_t count, capacity;
-};
-
-/* A zeroed one at the end; NULL when out of memory. Earlier pointers may move. */
-void *lite_rows_add(struct lite_rows *rows);
 
 /*
  * Transactions. `doing` says what the operation does, for messages. Every write is begin, work,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The SQLite store: its options and the table of its operations. */
+#include "store/sql/ops.h"
 #include "store/sqlite/conn.h"
-#include "store/sqlite/journal.h"
-#include "store/sqlite/lease.h"
-#include "store/sqlite/list.h"
+#include "store/sqlite/driver.h"
 #include "store/sqlite/push.h"
-#include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/wake.h"
 
@@ -45,6 +43,7 @@ const struct ob_store_ops ob_store_sqlite = {
 	.caps = 0,
 	.size = sizeof(struct lite_store),
 	.opts = sqlite_opts,
+	.sql = &lite_driver,
 	.open = lite_open,
 	.close = lite_close,
 	.setup = lite_setup,
@@ -54,30 +53,11 @@ const struct ob_store_ops ob_store_sqlite = {
 	.tx_begin = lite_tx_begin,
 	.tx_push = lite_tx_push,
 	.tx_end = lite_tx_end,
-	.reader_make = lite_reader_make,
-	.readers = lite_readers,
-	.reader_seek = lite_reader_seek,
-	.reader_remove = lite_reader_remove,
-	.take_over = lite_take_over,
 	.read = lite_read,
-	.settle = lite_settle,
-	.beat = lite_beat,
-	.reap = lite_reap,
-	.leave = lite_leave,
-	.workers = lite_workers,
-	.seed = lite_seed,
-	.take = lite_take,
-	.renew = lite_renew,
-	.release = lite_release,
-	.partitions = lite_partitions,
-	.free_leases = lite_free_leases,
 	.resize = lite_resize,
-	.stats = lite_stats,
-	.throughput = lite_throughput,
-	.list = lite_list,
-	.operate = lite_operate,
 	.retain = lite_retain,
 	.wake_fd = lite_wake_fd,
 	.wake_check = lite_wake_check,
 	.describe = lite_describe,
+	OB_SQL_OPS,
 };

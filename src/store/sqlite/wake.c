@@ -131,7 +131,7 @@ static void plan_look(struct lite_store *s, const struct stirred *stirred, bool 
 
 int lite_data_version(struct lite_store *s, int64_t *ret_version, struct ob_err *err)
 {
-	int r = lite_value(s, LITE_data_version, LITE_NONE, ret_version, err);
+	int r = lite_value(s, LITE_data_version, OB_NO_ARGS, ret_version, err);
 
 	return r < 0 ? r : 0;
 }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* The statements of the operations: each is a template of that name in every sql/<store>. */
+#ifndef OB_STORE_SQL_STATEMENTS_H
+#define OB_STORE_SQL_STATEMENTS_H
+
+/* Statement; whether it runs all the time, so that its plan is worth keeping. */
+#define OB_SQL_MAP(X) \
+	X(time, false) \
+	X(hold_session, true) \
+	X(count_minute, true) \
+	X(beat, true) \
+	X(numbering, true) \
+	X(gone_workers, true) \
+	X(forget_workers, false) \
+	X(free_gone_leases, false) \
+	X(leave_leases, false) \
+	X(leave_worker, false) \
+	X(leave_session, false) \
+	X(workers, true) \
+	X(seed, false) \
+	X(prune_leases, false) \
+	X(partition_count, false) \
+	X(take_look, true) \
+	X(take, true) \
+	X(taken, true) \
+	X(note_held, true) \
+	X(renew, true) \
+	X(held_leases, true) \
+	X(release, false) \
+	X(forget_holders, false) \
+	X(free_leases, false) \
+	X(partitions, false) \
+	X(throughput, false) \
+	X(stats_readers, false) \
+	X(stats_exceptions, false) \
+	X(stats_log, false) \
+	X(stats_held, false) \
+	X(list_any, false) \
+	X(list_any_one, false) \
+	X(list_all, false) \
+	X(list_one, false) \
+	X(list_open, false) \
+	X(verb_all, false) \
+	X(verb_one, false) \
+	X(verb_open, false) \
+	X(verb_these, false) \
+	X(operator_row, false) \
+	X(operator_made, false) \
+	X(journal, true) \
+	X(won, true) \
+	X(except_add, true) \
+	X(except_set, true) \
+	X(except_remove, true) \
+	X(promote, true) \
+	X(journal_state, false) \
+	X(foreign_progress, false) \
+	X(take_over, false) \
+	X(progress, false) \
+	X(reader_target, false) \
+	X(place, false) \
+	X(lock_log, false) \
+	X(reader_make, false) \
+	X(reader_begin, false) \
+	X(readers, false) \
+	X(reader_lock, false) \
+	X(seek, false) \
+	X(seek_forget, false) \
+	X(seek_exceptions, false) \
+	X(reader_busy, false) \
+	X(remove_leases, false) \
+	X(remove_workers, false) \
+	X(remove_exceptions, false) \
+	X(remove_batches, false) \
+	X(remove_reader, false)
+
+enum ob_sql_id {
+#define X(name, planned) OB_SQL_##name,
+	OB_SQL_MAP(X)
+#undef X
+		OB_SQL_COUNT
+};
+
+#endif
