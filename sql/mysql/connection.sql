@@ -72,7 +72,7 @@ SELECT COUNT(*) FROM performance_schema.events_statements_current AS s
 
 -- name: lock_name
 -- Names of session locks are the server's, not the database's.
-CONCAT('outbox ', :purpose, ' ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32))
+CONCAT('outbox ', :purpose, ' ', LEFT(SHA2(CONCAT(COALESCE(:schema, DATABASE()), '.', :table), 256), 32))
 
 -- name: lock
 SELECT GET_LOCK({>lock_name}, :seconds)
