@@ -27,10 +27,11 @@ cases = []
 
 
 def case(*kinds):
-    """Run it on these databases; on all three when none is named."""
+    """Run it on these databases; on all three when none is named. OUTBOX_TEST_DATABASES leaves one of them."""
 
     def register(function):
-        cases.extend((function, kind) for kind in kinds or ("sqlite", "postgres", "mysql"))
+        only = os.environ.get("OUTBOX_TEST_DATABASES")
+        cases.extend((function, kind) for kind in kinds or ("sqlite", "postgres", "mysql") if only in (None, kind))
         return function
 
     return register
@@ -171,6 +172,15 @@ class Mysql(Database):
         import pymysql
         return pymysql.connect(unix_socket=os.environ["TEST_MYSQL_SOCKET"], user=user or "root",
                                database=database or self.name, charset="utf8mb4")
+
+    def version(self):
+        """Of the server, such as (10, 11), and whether it is MariaDB."""
+        text = self.run("SELECT VERSION()")[0][0]
+        return tuple(int(part) for part in text.split(".")[:2]), "MariaDB" in text
+
+    def has_uuid(self):
+        number, mariadb = self.version()
+        return mariadb and number >= (10, 7)
 
     def shell(self, text):
         return shell(["mariadb", "--no-defaults", "-uroot", "--socket", os.environ["TEST_MYSQL_SOCKET"],

@@ -241,7 +241,7 @@ OB_TEST_END
 OB_TEST(without_the_right_to_see_statements_numbers_are_kept_too)
 {
 	fixture_begin(4);
-	sql(admin, "CREATE OR REPLACE USER blind@localhost");
+	make_user("blind", NULL);
 	sql(admin, "GRANT ALL ON %s.* TO blind@localhost", database);
 	check_slow_statement("blind");
 	fixture_end();
