@@ -130,6 +130,7 @@ class Postgres(Database):
 
     def create(self):
         self.admin(f"CREATE DATABASE {self.name} TEMPLATE template0")
+        self.run("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # as it is from PostgreSQL 15 on
 
     def admin(self, sql):
         """Run a statement beside the databases of the cases."""
