@@ -64,8 +64,8 @@ SELECT partition_no FROM {leases} WHERE reader = :reader
 INSERT IGNORE INTO {leases} (reader, partition_no, lease_epoch, updated_at)
 SELECT :reader, v.p,
        GREATEST(COALESCE({>newest_epoch}, 0),
-                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + :count ORDER BY b.batch DESC LIMIT 1), 0),
-                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * :count ORDER BY b.batch DESC LIMIT 1), 0)),
+                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + :count ORDER BY {>whole_key} b.batch DESC LIMIT 1), 0),
+                COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * :count ORDER BY {>whole_key} b.batch DESC LIMIT 1), 0)),
        UTC_TIMESTAMP(6)
   FROM {>partition_list}
 

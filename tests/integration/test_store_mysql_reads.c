@@ -132,6 +132,9 @@ static void expect_plan(const char *statement)
 		const char *table = column(plan, row, "table"), *type = column(plan, row, "type");
 		const char *extra = column(plan, row, "Extra");
 
+		/* MySQL lists the table that is inserted into, too. */
+		if (strcmp(column(plan, row, "select_type"), "INSERT") == 0)
+			continue;
 		ck_assert_msg(may_scan(table) ||
 				      (strcmp(type, "ALL") != 0 &&
 				       (strcmp(type, "index") != 0 || strstr(extra, "group-by"))),
