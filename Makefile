@@ -8,8 +8,9 @@ DEMO_SECONDS ?= 20
 TORTURE_SECONDS ?= 60
 TESTFLAGS ?=
 BENCHFLAGS ?=
+MATRIXFLAGS ?=
 
-.PHONY: all bench demo test asan threads tsan sim torture fuzz style install clean help
+.PHONY: all bench demo matrix-servers test asan threads tsan sim torture fuzz style install clean help
 
 all: build/build.ninja ## build the program and the libraries into build/
 	ninja -C build
@@ -52,6 +53,11 @@ torture: build-test/build.ninja ## kill and pause relays for TORTURE_SECONDS on 
 		tools/run-tests build-test --timeout-multiplier 0 --num-processes 1 --verbose \
 		torture-sqlite torture-postgres torture-mysql
 
+matrix-servers: build-test/build.ninja ## fetch servers of many versions and test with each; an hour, see docs/servers.md
+	-tools/setup servers
+	ninja -C build-test
+	tools/matrix-servers $(MATRIXFLAGS)
+
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
 	ninja -C build-fuzz fuzzers
 	tools/fuzz build-fuzz $(FUZZ_SECONDS)
@@ -69,7 +75,7 @@ clean: ## remove every build
 	rm -rf build build-baseline build-test build-asan build-tsan build-fuzz build-clang
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 build/build.ninja:
 	tools/setup build

@@ -2,11 +2,12 @@
 
 -- name: session
 -- Whatever the server, the user or init_connect say. completion_type 2 would end the connection
--- with every commit; sql_safe_updates refuses statements by plan.
+-- with every commit; sql_safe_updates refuses statements by plan. With innodb_snapshot_isolation, which MariaDB
+-- has on by default from 11.6 on, a statement that waited for a lock ends with an error instead of going on.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
     time_zone = '+00:00', autocommit = 1, completion_type = 0, sql_safe_updates = 0,
     sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 1048576,
-    innodb_lock_wait_timeout = {=lock_seconds}, lock_wait_timeout = {=lock_seconds}
+    innodb_lock_wait_timeout = {=lock_seconds}, lock_wait_timeout = {=lock_seconds} /*M!110602 , innodb_snapshot_isolation = 0 */
 
 -- name: session_limit
 -- Statements that the client gave up must end on the server too. The two name it differently,
@@ -72,7 +73,7 @@ SELECT COUNT(*) FROM performance_schema.events_statements_current AS s
 
 -- name: lock_name
 -- Names of session locks are the server's, not the database's.
-CONCAT('outbox ', :purpose, ' ', LEFT(SHA1(CONCAT(COALESCE(:schema, DATABASE()), '.', :table)), 32))
+CONCAT('outbox ', :purpose, ' ', LEFT(SHA2(CONCAT(COALESCE(:schema, DATABASE()), '.', :table), 256), 32))
 
 -- name: lock
 SELECT GET_LOCK({>lock_name}, :seconds)

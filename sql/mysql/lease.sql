@@ -71,9 +71,9 @@ SELECT value FROM {meta} WHERE name = 'partition_count'
 -- Only what is missing is inserted: an insert of what is there would lock it. An epoch that is not below the journal's, or whoever
 -- takes the lease would find itself LOST.
 INSERT IGNORE INTO {leases} (reader, partition_no, lease_epoch, updated_at)
-SELECT :reader, v.p, GREATEST(COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p ORDER BY b.batch DESC LIMIT 1), 0),
-       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + ({>partition_count}) ORDER BY b.batch DESC LIMIT 1), 0),
-       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * ({>partition_count}) ORDER BY b.batch DESC LIMIT 1), 0)),
+SELECT :reader, v.p, GREATEST(COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p ORDER BY {>whole_key} b.batch DESC LIMIT 1), 0),
+       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + ({>partition_count}) ORDER BY {>whole_key} b.batch DESC LIMIT 1), 0),
+       COALESCE((SELECT b.epoch FROM {batches} AS b WHERE b.reader = :reader AND b.partition_no = v.p + 2 * ({>partition_count}) ORDER BY {>whole_key} b.batch DESC LIMIT 1), 0)),
        UTC_TIMESTAMP(6)
   FROM {>all_partitions}
  WHERE NOT EXISTS (SELECT 1 FROM {leases} AS l WHERE l.reader = :reader AND l.partition_no = v.p)

@@ -30,14 +30,15 @@ INSERT IGNORE INTO {meta} (name, value) VALUES ('schema_version', 0), ('partitio
 -- Rows are inserted by the application and never change. The server numbers them itself, without a cache,
 -- and never twice. ordering_key and partition_no are computed for every writer. They are stored: both
 -- servers had bugs with indexes on virtual columns.
--- The default of id is a UUID version 7.
+-- The default of id is a UUID version 7. It calls SHA2: a MySQL without MD5 and SHA1 (9.6 and later) crashes
+-- when it upgrades a table whose defaults call these.
 -- MariaDB's JSON_VALID refuses documents nested deeper than 32 levels, MySQL's than 100.
 CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   {?+string_id}{id} VARCHAR(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL DEFAULT (UUID()) CHECK ({id} REGEXP '^[0-9a-fA-F]{{8}(-[0-9a-fA-F]{{4}){{3}-[0-9a-fA-F]{{12}$'),{/}
   {!+string_id}{id} VARBINARY(16) NOT NULL DEFAULT (UNHEX(CONCAT(
     LPAD(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000), 12, '0'),
-    '7', SUBSTR(MD5(UUID()), 1, 3), SUBSTR('89ab', 1 + FLOOR(RAND() * 4), 1), SUBSTR(MD5(UUID()), 5, 15)))) CHECK (OCTET_LENGTH({id}) = 16),{/}
+    '7', SUBSTR(SHA2(UUID(), 256), 1, 3), SUBSTR('89ab', 1 + FLOOR(RAND() * 4), 1), SUBSTR(SHA2(UUID(), 256), 5, 15)))) CHECK (OCTET_LENGTH({id}) = 16),{/}
   {aggregate_type} VARCHAR(255) NOT NULL CHECK ({aggregate_type} <> ''),
   {aggregate_id} VARCHAR(255),
   {event_type} VARCHAR(255) NOT NULL CHECK ({event_type} <> ''),

@@ -179,7 +179,8 @@ OB_TEST(headers_are_those_of_the_delivery_or_the_stored_ones)
 	sink_env_init(&env);
 	parcel_init(&parcel, 1, OB_STR("k"), OB_STR("{}"));
 	ck_assert_ptr_null(deliver(&env, &parcel).headers.p);
-	parcel.message.headers = OB_STR("{\"tenant\":\"a\",\"n\":[1,{\"deep\":true}]}");
+	/* in order by name: RabbitMQ 4 sorts them */
+	parcel.message.headers = OB_STR("{\"n\":[1,{\"deep\":true}],\"tenant\":\"a\"}");
 	ck_assert(ob_str_eq(deliver(&env, &parcel).headers, parcel.message.headers));
 	parcel.delivery.headers = headers;
 	parcel.delivery.header_count = 2;

@@ -16,6 +16,8 @@ SERVER = "postgres"
 
 
 def programs():
+    if os.environ.get("OUTBOX_TEST_POSTGRES"):
+        return os.environ["OUTBOX_TEST_POSTGRES"]
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
     if not found:
         raise Skip("no PostgreSQL server is installed (package postgresql-15)")

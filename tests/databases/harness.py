@@ -27,10 +27,11 @@ cases = []
 
 
 def case(*kinds):
-    """Run it on these databases; on all three when none is named."""
+    """Run it on these databases; on all three when none is named. OUTBOX_TEST_DATABASES leaves one of them."""
 
     def register(function):
-        cases.extend((function, kind) for kind in kinds or ("sqlite", "postgres", "mysql"))
+        only = os.environ.get("OUTBOX_TEST_DATABASES")
+        cases.extend((function, kind) for kind in kinds or ("sqlite", "postgres", "mysql") if only in (None, kind))
         return function
 
     return register
@@ -129,6 +130,7 @@ class Postgres(Database):
 
     def create(self):
         self.admin(f"CREATE DATABASE {self.name} TEMPLATE template0")
+        self.run("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # as it is from PostgreSQL 15 on
 
     def admin(self, sql):
         """Run a statement beside the databases of the cases."""
@@ -171,6 +173,15 @@ class Mysql(Database):
         import pymysql
         return pymysql.connect(unix_socket=os.environ["TEST_MYSQL_SOCKET"], user=user or "root",
                                database=database or self.name, charset="utf8mb4")
+
+    def version(self):
+        """Of the server, such as (10, 11), and whether it is MariaDB."""
+        text = self.run("SELECT VERSION()")[0][0]
+        return tuple(int(part) for part in text.split(".")[:2]), "MariaDB" in text
+
+    def has_uuid(self):
+        number, mariadb = self.version()
+        return mariadb and number >= (10, 7)
 
     def shell(self, text):
         return shell(["mariadb", "--no-defaults", "-uroot", "--socket", os.environ["TEST_MYSQL_SOCKET"],

@@ -128,8 +128,10 @@ def insert(db, low, high, keys, before="k", extra=""):
         return (f"INSERT INTO outbox ({columns}) SELECT 'bulk', '{before}' || mod(g, {keys}), 'E', json_build_object('n', g){value} "
                 f"FROM generate_series({low}, {high}) AS g ORDER BY g")
     if db.kind == "mysql":
-        return (f"INSERT INTO outbox ({columns}) SELECT 'bulk', CONCAT('{before}', seq MOD {keys}), 'E', "
-                f"CONCAT('{{\"n\":', seq, '}}'){value} FROM seq_{low}_to_{high} ORDER BY seq")
+        # sequences are MariaDB's alone
+        return (f"INSERT INTO outbox ({columns}) SELECT 'bulk', CONCAT('{before}', g MOD {keys}), 'E', CONCAT('{{\"n\":', g, '}}'){value} "
+                f"FROM (SELECT {low - 1} + i AS g FROM JSON_TABLE(CONCAT('[0', REPEAT(',0', {high - low}), ']'), '$[*]' "
+                "COLUMNS (i FOR ORDINALITY)) AS j) AS s ORDER BY g")
     return (f"WITH RECURSIVE s (g) AS (SELECT {low} UNION ALL SELECT g + 1 FROM s WHERE g < {high}) "
             f"INSERT INTO outbox (id, {columns}) SELECT randomblob(16), 'bulk', '{before}' || (g % {keys}), 'E', "
             f"'{{\"n\":' || g || '}}'{value} FROM s")

@@ -48,7 +48,8 @@ def environment(db):
         env.update(PGHOST=os.environ["TEST_POSTGRES_DIR"], PGPORT=os.environ["TEST_POSTGRES_PORT"], PGUSER="postgres")
     if db.kind == "mysql":
         db.write(".my.cnf", f"[client]\nuser=root\nsocket={os.environ['TEST_MYSQL_SOCKET']}\n")
-        db.admin("CREATE OR REPLACE USER shop@127.0.0.1 IDENTIFIED BY 'secret'")
+        db.admin("DROP USER IF EXISTS shop@127.0.0.1")
+        db.admin("CREATE USER shop@127.0.0.1 IDENTIFIED BY 'secret'")
         db.admin("GRANT ALL ON shop.* TO shop@127.0.0.1")
         env["DATABASE_URL"] = f"mysql://shop:secret@127.0.0.1:{os.environ['TEST_MYSQL_PORT']}/shop"
     return env

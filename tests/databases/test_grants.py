@@ -16,6 +16,10 @@ for line in sys.stdin:
 """
 
 
+def set_default_role(db, role, user):
+    db.run(f"SET DEFAULT ROLE {role} {'FOR' if db.version()[1] else 'TO'} {user}@localhost")
+
+
 def add_user(db, role):
     """A user with nothing but the role."""
     user = f"{role}_{db.name}"
@@ -24,7 +28,7 @@ def add_user(db, role):
     else:
         db.run(f"CREATE USER {user}@localhost")
         db.run(f"GRANT outbox_{role} TO {user}@localhost")
-        db.run(f"SET DEFAULT ROLE outbox_{role} FOR {user}@localhost")
+        set_default_role(db, f"outbox_{role}", user)
     return user
 
 
@@ -184,7 +188,7 @@ def the_roles_are_called_after_the_table(db):
     else:
         db.run(f"CREATE USER {user}@localhost")
         db.run(f"GRANT events_producer TO {user}@localhost")
-        db.run(f"SET DEFAULT ROLE events_producer FOR {user}@localhost")
+        set_default_role(db, "events_producer", user)
         db.run("CALL events_push('order', '1', 'A', '{}', NULL, NULL)", user=user)
         db.refused("SELECT * FROM events", user=user)
     assert [m["event_type"] for m in db.deliver()] == ["A"]

@@ -3,7 +3,7 @@
  * Run a program with private servers around it: with_servers PROGRAM ARGUMENT...
  * It finds PostgreSQL through TEST_POSTGRES_DIR (its socket) and TEST_POSTGRES_PORT, and MariaDB
  * through TEST_MYSQL_SOCKET and TEST_MYSQL_PORT. Where there is no server, TEST_POSTGRES_MISSING or
- * TEST_MYSQL_MISSING says why.
+ * TEST_MYSQL_MISSING says why. OUTBOX_TEST_DATABASES names the one kind of database that is wanted.
  */
 #include "config.h"
 #if HAVE_MYSQL
@@ -14,8 +14,10 @@
 #endif
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,16 +46,22 @@ static int run(char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
+static bool is_wanted(const char *kind)
+{
+	const char *only = getenv("OUTBOX_TEST_DATABASES");
+
+	return !only || strcmp(only, kind) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return EXIT_FAILURE;
 #if HAVE_POSTGRES
-	struct pg_server postgres;
-
+	struct pg_server postgres = { .reason = "not wanted" };
 	static const char *const postgres_settings[] = { "max_connections=300", NULL };
 
-	if (pg_server_start(&postgres, postgres_settings)) {
+	if (is_wanted("postgres") && pg_server_start(&postgres, postgres_settings)) {
 		(void)setenv("TEST_POSTGRES_DIR", postgres.dir, 1);
 		set_port("TEST_POSTGRES_PORT", postgres.port);
 	} else {
@@ -63,11 +71,11 @@ int main(int argc, char **argv)
 	(void)setenv("TEST_POSTGRES_MISSING", "this build has no PostgreSQL", 1);
 #endif
 #if HAVE_MYSQL
-	struct mysql_server mysql;
+	struct mysql_server mysql = { .reason = "not wanted" };
 	static const char *const mysql_settings[] = { "--max-connections=300", NULL };
 	char path[128];
 
-	if (mysql_server_start(&mysql, mysql_settings)) {
+	if (is_wanted("mysql") && mysql_server_start(&mysql, mysql_settings)) {
 		(void)setenv("TEST_MYSQL_SOCKET", mysql_server_socket(&mysql, path), 1);
 		set_port("TEST_MYSQL_PORT", mysql.port);
 	} else {

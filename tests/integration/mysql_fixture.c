@@ -74,7 +74,8 @@ void fixture_begin(uint32_t partitions)
 	/* An earlier test may have changed them. */
 	sql(admin,
 	    "SET GLOBAL sql_mode = DEFAULT, time_zone = DEFAULT, init_connect = DEFAULT, "
-	    "tx_isolation = DEFAULT, read_only = 0, auto_increment_increment = 1");
+	    "read_only = 0, auto_increment_increment = 1");
+	sql(admin, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 	sql(admin, "CREATE DATABASE %s", database);
 	sql(admin, "USE %s", database);
 	if (partitions == 0)
@@ -122,14 +123,35 @@ long long number(MYSQL *db, const char *query)
 	return strtoll(text(db, query), NULL, 10);
 }
 
+long long status_of(MYSQL *db, const char *scope, const char *like)
+{
+	char query[128];
+	long long sum = 0;
+	MYSQL_ROW row;
+
+	(void)snprintf(query, sizeof(query), "SHOW %s STATUS LIKE '%s'", scope, like);
+	ck_assert_msg(mysql_query(db, query) == 0, "%s: %s", query, mysql_error(db));
+	MYSQL_RES *result = mysql_store_result(db);
+	ck_assert_ptr_nonnull(result);
+	ck_assert_uint_gt(mysql_num_rows(result), 0);
+	while ((row = mysql_fetch_row(result)))
+		sum += strtoll(row[1], NULL, 10);
+	mysql_free_result(result);
+	return sum;
+}
+
+void make_user(const char *name, const char *password)
+{
+	sql(admin, "DROP USER IF EXISTS %s@localhost", name);
+	sql(admin, "CREATE USER %s@localhost IDENTIFIED BY '%s'", name, password ? password : "");
+}
+
 void wait_for_a_waiter(void)
 {
 	const int64_t end = ob_clock_boot_us(&ob_clock_system) + 20000000;
 
 	/* The table of transactions would be stale: the server renews it ten times a second. */
-	while (number(admin,
-		      "SELECT variable_value FROM information_schema.GLOBAL_STATUS "
-		      "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'") == 0) {
+	while (status_of(admin, "GLOBAL", "Innodb_row_lock_current_waits") == 0) {
 		ck_assert_msg(ob_clock_boot_us(&ob_clock_system) < end, "nothing waits");
 		(void)poll(NULL, 0, 1);
 	}

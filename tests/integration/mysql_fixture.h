@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One private MariaDB server for a test program, and a fresh database for each test. */
+/* One private MariaDB or MySQL server for a test program, and a fresh database for each test. */
 #ifndef OB_TESTS_MYSQL_FIXTURE_H
 #define OB_TESTS_MYSQL_FIXTURE_H
 
@@ -44,6 +44,16 @@ void sql(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The first value of a query, as text (valid until the next call) or as a number. */
 const char *text(MYSQL *db, const char *query);
 long long number(MYSQL *db, const char *query);
+
+/* The sum of the session's or the server's counters that are called so. */
+long long status_of(MYSQL *db, const char *scope, const char *like);
+/* A user of that name without rights; `password` NULL: none. */
+void make_user(const char *name, const char *password);
+
+/* Numbers 1 to a %d of the format, as a table "s" with a column "seq": sequences are MariaDB's. */
+#define NUMBERS_TO_D \
+	"JSON_TABLE(CONCAT('[0', REPEAT(',0', %d - 1), ']'), '$[*]' COLUMNS (seq FOR " \
+	"ORDINALITY)) AS s"
 
 /* Wait until some statement of the server waits for a row lock. */
 void wait_for_a_waiter(void);

@@ -73,10 +73,14 @@ OB_TEST_END
 
 OB_TEST(every_field_arrives_whatever_the_session_is)
 {
+	static const char session_state[] =
+		"SELECT CONCAT(@@sql_mode, @@time_zone, @@character_set_client, "
+		"/*M! @@tx_isolation */ /*!80000 @@transaction_isolation */)";
 	static const char *const sessions[] = {
 		"SET NAMES latin1, sql_mode = '', time_zone = '-11:30'",
 		"SET NAMES cp1251, sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
-		"SET NAMES utf8mb3, sql_mode = 'ORACLE', time_zone = '+13:00'",
+		"SET NAMES utf8mb3, sql_mode = /*M! 'ORACLE' */ /*!80000 'ANSI' */, "
+		"time_zone = '+13:00'",
 	};
 	const struct outbox_message message = {
 		.aggregate_type = "größe",
@@ -100,17 +104,12 @@ OB_TEST(every_field_arrives_whatever_the_session_is)
 		sql(admin, "SET NAMES utf8mb4");
 		MYSQL *db = fixture_connect("root");
 		sql(db, "%s", sessions[i]);
-		char *before = strdup(text(db,
-					   "SELECT CONCAT(@@sql_mode, @@time_zone, "
-					   "@@character_set_client, @@tx_isolation)"));
+		char *before = strdup(text(db, session_state));
 		outbox *ob = writer(db, NULL);
 		sql(db, "START TRANSACTION");
 		pushed(ob, message);
 		sql(db, "COMMIT");
-		ck_assert_str_eq(text(db,
-				      "SELECT CONCAT(@@sql_mode, @@time_zone, "
-				      "@@character_set_client, @@tx_isolation)"),
-				 before);
+		ck_assert_str_eq(text(db, session_state), before);
 		free(before);
 		ck_assert_str_eq(text(admin, "SELECT aggregate_type FROM outbox"), "größe");
 		ck_assert_str_eq(text(admin, "SELECT aggregate_id FROM outbox"),
@@ -259,7 +258,9 @@ OB_TEST(what_is_too_large_for_the_server_is_refused_before_it_costs_the_connecti
 	char *large = malloc(size);
 
 	fixture_begin(4);
-	memset(large, '1', size);
+	sql(admin, "SET GLOBAL max_allowed_packet = %d", 16 << 20); /* sessions to come */
+	memset(large, ' ', size);
+	large[0] = '1'; /* JSON, wherever it is cut off */
 	MYSQL *db = fixture_connect("root");
 	outbox *ob = writer(db, NULL);
 	sql(db, "START TRANSACTION");
@@ -373,7 +374,7 @@ OB_TEST(a_deadlock_costs_the_whole_transaction_and_the_error_says_so)
 	pushed(w.ob, (struct outbox_message){ GOOD, .id = id1 });
 	/* The server rolls back whoever changed less. */
 	sql(admin, "START TRANSACTION");
-	sql(admin, "INSERT INTO orders SELECT seq FROM seq_1001_to_2000");
+	sql(admin, "INSERT INTO orders SELECT 1000 + seq FROM " NUMBERS_TO_D, 1000);
 	sql(admin, INSERT_ID, id2);
 	ck_assert_int_eq(pthread_create(&thread, NULL, push_in_thread, &w), 0);
 	wait_for_a_waiter();

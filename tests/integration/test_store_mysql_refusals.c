@@ -39,7 +39,7 @@ OB_TEST(an_address_that_is_wrong_is_named_without_its_password)
 	expect_refused("mysql://u:s3cret@127.0.0.1:1/d", NULL, NULL, OB_ERR_DOWN,
 		       "connecting: 127.0.0.1:1, database 'd': Can't connect");
 	(void)snprintf(url, sizeof(url), "mariadb://root:s3cret@/%s?socket=%s", database, path);
-	sql(admin, "CREATE OR REPLACE USER shop@localhost IDENTIFIED BY 'right'");
+	make_user("shop", "right");
 	(void)snprintf(url, sizeof(url), "mysql://shop@/%s?socket=%s", database, path);
 	expect_refused(url, "password", "s3cret", OB_ERR_FATAL,
 		       "Access denied for user 'shop'@'localhost' (using password: YES); correct "
@@ -131,7 +131,7 @@ OB_TEST(missing_rights_are_named)
 	size_t count;
 
 	fixture_begin(2);
-	sql(admin, "CREATE OR REPLACE USER poor@localhost");
+	make_user("poor", NULL);
 	sql(admin, "GRANT SELECT ON %s.* TO poor@localhost", database);
 	struct ob_store *store = fixture_store("poor");
 	ck_assert_int_eq(ob_store_take(store, "main", &(struct ob_uuid){ 0 }, 1, 1000, &arena,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A private MariaDB server for tests, in a temporary directory, on a unix socket
+ * A private MariaDB or MySQL server for tests, in a temporary directory, on a unix socket
  * and a free port of 127.0.0.1. It ends with the process that started it.
+ * OUTBOX_TEST_MYSQLD names the program; without it the installed MariaDB runs.
+ * OUTBOX_TEST_MYSQL_INSTALL names the one that makes the data directory, with the options of
+ * mariadb-install-db; without it MySQL makes its own.
  */
 #ifndef OB_TESTS_MYSQL_SERVER_H
 #define OB_TESTS_MYSQL_SERVER_H
@@ -12,6 +15,7 @@
 struct mysql_server {
 	char dir[64];                /* holds data/, the socket and the log */
 	const char *const *settings; /* more options for the server */
+	bool mariadb;                /* else MySQL */
 	int port;
 	pid_t pid;
 	char reason[128]; /* why there is none */
@@ -19,7 +23,7 @@ struct mysql_server {
 
 /*
  * Make and start one, without fsync. `settings`: more options "--name=value", NULL at the end, or
- * NULL; they must live as long as the server. False when there is no MariaDB here:
+ * NULL; they must live as long as the server. False when there is no such server here:
  * `reason` says what is missing, for a skip.
  */
 bool mysql_server_start(struct mysql_server *server, const char *const *settings);

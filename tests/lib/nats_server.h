@@ -2,6 +2,7 @@
 /*
  * A NATS server of one test, with JetStream: private directory, free port on 127.0.0.1, TLS on
  * request. It ends with the test's process, however that ends. Failures end the test.
+ * OUTBOX_TEST_NATS names the program; without it the installed one runs.
  */
 #ifndef OB_TESTS_NATS_SERVER_H
 #define OB_TESTS_NATS_SERVER_H

@@ -19,9 +19,18 @@ static void set_reason(struct pg_server *s, const char *text)
 	(void)snprintf(s->reason, sizeof(s->reason), "%s", text);
 }
 
-/* The newest version that is installed; Debian keeps it off PATH. */
+/* The one that was asked for, or the newest that is installed; Debian keeps it off PATH. */
 static bool find_programs(struct pg_server *s)
 {
+	const char *asked = getenv("OUTBOX_TEST_POSTGRES");
+
+	if (asked) {
+		char path[320];
+
+		(void)snprintf(s->bin, sizeof(s->bin), "%s", asked);
+		(void)snprintf(path, sizeof(path), "%s/postgres", s->bin);
+		return access(path, X_OK) == 0;
+	}
 	glob_t found = { 0 };
 	bool any = glob("/usr/lib/postgresql/*/bin/postgres", 0, NULL, &found) == 0;
 
@@ -42,7 +51,7 @@ pid_t pg_server_run(const struct pg_server *s, const char *const *argv)
 
 static bool init_data(const struct pg_server *s)
 {
-	char program[160], data[96];
+	char program[320], data[96];
 	const char *const argv[] = {
 		program,
 		"-D",
@@ -87,7 +96,7 @@ static bool is_ready(const void *server)
 
 bool pg_server_again(struct pg_server *s)
 {
-	char program[160], data[96], port[16], sockets[96];
+	char program[320], data[96], port[16], sockets[96];
 	const char *argv[ARGS_MAX] = {
 		program,
 		"-D",
@@ -134,7 +143,10 @@ bool pg_server_start(struct pg_server *s, const char *const *settings)
 {
 	*s = (struct pg_server){ .settings = settings, .dir = "/tmp/outbox-pg.XXXXXX" };
 	if (!find_programs(s)) {
-		set_reason(s, "no PostgreSQL server is installed (package postgresql-15)");
+		set_reason(s,
+			   getenv("OUTBOX_TEST_POSTGRES")
+				   ? "OUTBOX_TEST_POSTGRES holds no PostgreSQL server"
+				   : "no PostgreSQL server is installed (package postgresql-15)");
 		return false;
 	}
 	if (geteuid() == 0 && !getpwnam("postgres")) {

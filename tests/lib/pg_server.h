@@ -2,6 +2,7 @@
 /*
  * A private PostgreSQL server for tests, in a temporary directory, on a unix socket
  * and a free port of 127.0.0.1. It ends with the process that started it.
+ * OUTBOX_TEST_POSTGRES names the directory of its programs; without it the newest installed runs.
  */
 #ifndef OB_TESTS_PG_SERVER_H
 #define OB_TESTS_PG_SERVER_H
@@ -11,7 +12,7 @@
 
 struct pg_server {
 	char dir[64];  /* holds data/, the socket and the log */
-	char bin[128]; /* where the server's programs are */
+	char bin[256]; /* where the server's programs are */
 	const char *const *settings;
 	int port;
 	pid_t pid;

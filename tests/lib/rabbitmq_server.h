@@ -4,6 +4,9 @@
  * free ports of 127.0.0.1. It takes ten seconds to start, so a program starts one before
  * its tests. It ends with the process that started it.
  *
+ * OUTBOX_TEST_RABBITMQ names a directory with rabbitmq-server, rabbitmqctl and epmd; without it the
+ * installed ones run.
+ *
  * Users: guest/guest may do all; limited/secret may write to exchanges named open.* only, and on
  * amq.topic with routing keys that begin with "open.". The vhost "other" is guest's alone.
  */

@@ -20,11 +20,16 @@
 
 enum { ARGS_MAX = 64, START_TRIES = 400 };
 
-static const char program[] = "/usr/bin/redis-server";
+static const char *program(void)
+{
+	const char *asked = getenv("OUTBOX_TEST_REDIS");
+
+	return asked ? asked : "/usr/bin/redis-server";
+}
 
 const char *redis_server_missing(void)
 {
-	return access(program, X_OK) == 0 ? NULL : "redis-server is not installed";
+	return access(program(), X_OK) == 0 ? NULL : "redis-server is not installed";
 }
 
 /* ---- the process ----------------------------------------------------- */
@@ -32,7 +37,7 @@ const char *redis_server_missing(void)
 static void child(const struct redis_server *s)
 {
 	char port[8], tls_port[8], bus_port[8];
-	const char *argv[ARGS_MAX] = { program,     "--port",    port,  "--bind",
+	const char *argv[ARGS_MAX] = { program(),   "--port",    port,  "--bind",
 				       "127.0.0.1", "--save",    "",    "--unixsocket",
 				       s->socket,   "--logfile", "log", "--daemonize",
 				       "no" };
@@ -66,7 +71,7 @@ static void child(const struct redis_server *s)
 	(void)dup2(null, 2);
 	closefrom(3);
 	/* execv() promises not to write. NOLINTNEXTLINE(performance-no-int-to-ptr) */
-	execv(program, (char *const *)(uintptr_t)argv);
+	execv(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
 

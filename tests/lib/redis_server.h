@@ -2,6 +2,7 @@
 /*
  * A Redis server of one test: private directory, free port on 127.0.0.1, a unix
  * socket, TLS on request. It ends with the test's process, however that ends.
+ * OUTBOX_TEST_REDIS names the program, also Valkey's; without it the installed Redis runs.
  * Failures end the test.
  */
 #ifndef OB_TESTS_REDIS_SERVER_H
