@@ -48,10 +48,10 @@ static const struct store_backend *const backends[] = {
 	&store_backend_sqlite,
 #endif
 #if HAVE_POSTGRES
-	&store_backend_postgres,
+	&store_backend_postgres, &store_backend_postgres_parts,
 #endif
 #if HAVE_MYSQL
-	&store_backend_mysql,
+	&store_backend_mysql,    &store_backend_mysql_parts,
 #endif
 };
 
