@@ -56,7 +56,8 @@ static int done_json(const struct ob_setup *setup, const struct ob_setup_done *d
 	ob_jout_int(&j, "to_version", done->to_version);
 	if (!done->from_version)
 		ob_jout_int(&j, "partitions", setup->partition_count);
-	ob_jout_bool(&j, "partitioned", done->partitioned);
+	if (done->partitioned)
+		ob_jout_bool(&j, "partitioned", true);
 	ob_jout_end(&j, '}');
 	int r = ob_jout_print(&j);
 	ob_jout_done(&j);

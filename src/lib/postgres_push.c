@@ -103,9 +103,8 @@ static bool is_index(const struct ob_postgres_driver *driver, const char *name, 
 	if (strncmp(name, driver->layout.table[OB_TABLE_outbox], n) != 0 || name[n] != '_')
 		return false;
 	name += n + 1;
-	return strcmp(name, suffix) == 0 ||
-	       (strncmp(name, of_partition, p) == 0 && name[p] &&
-		name[p + strspn(name + p, "0123456789")] == '\0');
+	return strcmp(name, suffix) == 0 || (strncmp(name, of_partition, p) == 0 && name[p] &&
+					     name[p + strspn(name + p, "0123456789")] == '\0');
 }
 
 /* Ask which message it was, inside the savepoint: the user may have no right to look. */
@@ -211,7 +210,8 @@ static int explain(struct ob_postgres_driver *driver, const struct ob_postgres_c
 
 	if (unique && undone && is_index(driver, f->constraint, "uniq_id", "id_p"))
 		r = tell_duplicate(driver, chunk, f, true, err);
-	else if (unique && undone && is_index(driver, f->constraint, "uniq_aggregate_sequence", "sq_p"))
+	else if (unique && undone &&
+		 is_index(driver, f->constraint, "uniq_aggregate_sequence", "sq_p"))
 		r = tell_duplicate(driver, chunk, f, false, err);
 	else
 		r = tell(f, err);

@@ -41,7 +41,8 @@ bool ob_part_name_valid(struct ob_str name)
 
 bool ob_part_bound(struct ob_str text, int64_t *ret_bound)
 {
-	bool minus = text.n > 0 && text.p[0] == '-', sign = minus || (text.n > 0 && text.p[0] == '+');
+	bool minus = text.n > 0 && text.p[0] == '-',
+	     sign = minus || (text.n > 0 && text.p[0] == '+');
 	uint64_t value = 0;
 
 	if (ob_str_eq(text, OB_STR("MAXVALUE"))) {

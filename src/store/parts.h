@@ -20,8 +20,8 @@ struct ob_part {
 /*
  * What is to be made: the first one, and where the last one ends; equal: nothing. At least two
  * beyond that of the number `last` are kept. `top` is where the highest ends that is there, `rows`
- * what each holds. With `apart` they begin well above `last` when that number is beyond `top`: whoever
- * draws a number at this moment still finds it in no partition.
+ * what each holds. With `apart` they begin well above `last` when that number is beyond `top`:
+ * whoever draws a number at this moment still finds it in no partition.
  */
 struct ob_part ob_parts_ahead(int64_t rows, int64_t last, int64_t top, bool apart);
 

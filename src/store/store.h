@@ -79,10 +79,10 @@ struct ob_setup_done {
  * safe when several run at once. A newer version, or a table of ours that is not ours, is
  * OUTBOX_ESCHEMA and nothing is changed. An existing outbox keeps its partition count, and
  * is partitioned by number or not as it was made.
- * A partitioned log refuses a repeated id or sequence number within one table partition (PostgreSQL)
- * or not at all (MySQL): the databases have no unique index over all of them without the number.
- * With layout->source, the trigger that copies its new rows is made too; a table or column of it
- * that is missing, or cannot be copied, is OUTBOX_ESCHEMA before anything is changed.
+ * A partitioned log refuses a repeated id or sequence number within one table partition
+ * (PostgreSQL) or not at all (MySQL): the databases have no unique index over all of them without
+ * the number. With layout->source, the trigger that copies its new rows is made too; a table or
+ * column of it that is missing, or cannot be copied, is OUTBOX_ESCHEMA before anything is changed.
  */
 typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *setup,
 			      struct ob_setup_done *ret_done, struct ob_err *err);
@@ -530,10 +530,10 @@ struct ob_retained {
  * valid heartbeat more than an hour ago is removed.
  *
  * A log that is partitioned by number: at least two table partitions above the highest number are
- * made, and one goes as a whole when every row of it may go, on MySQL also no number of it can appear
- * any more. Rows of a partition of which some must stay are not removed before, unless published_ms
- * is 0; those in the partition for all other numbers go one by one. The locks for it are tried, for
- * 0.1 s on PostgreSQL and 1 s on MySQL; what cannot be had is left to the next call.
+ * made, and one goes as a whole when every row of it may go, on MySQL also no number of it can
+ * appear any more. Rows of a partition of which some must stay are not removed before, unless
+ * published_ms is 0; those in the partition for all other numbers go one by one. The locks for it
+ * are tried, for 0.1 s on PostgreSQL and 1 s on MySQL; what cannot be had is left to the next call.
  */
 typedef int ob_store_retain_fn(struct ob_store *store, const struct ob_retain *retain,
 			       struct ob_arena *arena, struct ob_retained *ret_done,

@@ -43,7 +43,7 @@ static const struct {
 };
 
 static const struct store_backend *const backends[] = {
-	&store_backend_memory,   &store_backend_memory_gaps, &store_backend_memory_plain,
+	&store_backend_memory,   &store_backend_memory_gaps,    &store_backend_memory_plain,
 #if HAVE_SQLITE
 	&store_backend_sqlite,
 #endif

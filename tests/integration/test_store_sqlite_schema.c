@@ -11,7 +11,7 @@ static void setup_a(void)
 {
 	const struct ob_setup wish = { .partition_count = 8 };
 	struct ob_store *store = NULL;
-	struct ob_setup_done done = { 9, 9 };
+	struct ob_setup_done done = { .from_version = 9, .to_version = 9 };
 
 	/* All of them begin while there is nothing. */
 	if (try_open(file("a.db"), NULL, &store) < 0 ||

@@ -157,10 +157,10 @@ static int read_parts(struct my_store *s, struct parts *ret, struct ob_err *err)
 		return r;
 	r = MY_NUMBER(s, "reading the partitions of the log", &ret->rows, err, sql_mysql_meta_get,
 		      MY_TEXT("name", "partition_rows"));
-	return r < 0	       ? r
-	       : ret->rows > 0 ? 0
-			       : ob_parts_foreign(table, "is partitioned without a partition_rows",
-						  err);
+	return r < 0 ? r
+	       : ret->rows > 0
+		       ? 0
+		       : ob_parts_foreign(table, "is partitioned without a partition_rows", err);
 }
 
 int my_parts_look(struct my_store *s, int64_t *ret_rows, struct ob_err *err)
@@ -207,7 +207,8 @@ static int lock_and_alter(struct my_store *s, MYSQL *db, const char *sql, struct
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf lock = OB_BUF_INIT(SQL_MAX);
 	const char *doing = "changing the partitions of the log";
-	int r = my_sql_expand(s, &lock, sql_mysql_part_lock, (const struct my_arg[]){ MY_END }, err);
+	int r = my_sql_expand(s, &lock, sql_mysql_part_lock, (const struct my_arg[]){ MY_END },
+			      err);
 
 	if (r == 0)
 		r = my_exec(s, db, sql_mysql_part_wait, doing, err);
@@ -233,7 +234,8 @@ static int alter(struct my_store *s, const char *tmpl, const struct my_arg *args
 		return r;
 	r = lock_and_alter(s, db, ob_buf_str(&sql), err);
 	bool busy = r < 0 && (s->code == ER_LOCK_WAIT_TIMEOUT || s->code == ER_LOCK_DEADLOCK);
-	if (r < 0 && (s->code == ER_TABLEACCESS_DENIED_ERROR || s->code == ER_DBACCESS_DENIED_ERROR))
+	if (r < 0 &&
+	    (s->code == ER_TABLEACCESS_DENIED_ERROR || s->code == ER_DBACCESS_DENIED_ERROR))
 		r = ob_err_set(err, OUTBOX_ESTORE, OB_ERR_FATAL,
 			       "this user may not change the partitions of the log: grant it what "
 			       "`outbox setup --grants --partitioned` prints");

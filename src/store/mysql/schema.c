@@ -20,9 +20,8 @@ enum { SCRIPT_MAX = 64 * 1024, SETUP_WAIT_S = 20 };
 
 /* In the order in which they are made. */
 #define COMPANIONS \
-	sql_mysql_readers_table, sql_mysql_batches_table, \
-		sql_mysql_exceptions_table, sql_mysql_workers_table, sql_mysql_leases_table, \
-		sql_mysql_throughput_table
+	sql_mysql_readers_table, sql_mysql_batches_table, sql_mysql_exceptions_table, \
+		sql_mysql_workers_table, sql_mysql_leases_table, sql_mysql_throughput_table
 
 /* upgrades[n] takes version n to n + 1: a template upgrade_<n>_to_<n+1>. */
 static const char *const upgrades[OB_SCHEMA_VERSION] = { NULL };
@@ -150,9 +149,8 @@ static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, s
 	if (r == 0)
 		r = my_meta(s, "partition_count", &count, err);
 	if (r == 0)
-		r = found->partition_rows
-			    ? my_parts_setup(s, count, found->partition_rows, err)
-			    : my_run_schema(s, s->db, sql_mysql_outbox, count, err);
+		r = found->partition_rows ? my_parts_setup(s, count, found->partition_rows, err)
+					  : my_run_schema(s, s->db, sql_mysql_outbox, count, err);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
 		r = my_run_schema(s, s->db, tables[i], count, err);
 	if (r == 0)

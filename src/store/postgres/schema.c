@@ -83,9 +83,7 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 	if (r < 0)
 		return r;
 	bool exists = found.table[OB_TABLE_outbox].oid != 0;
-	int64_t rows = exists		   ? found.partition_rows
-		       : wish->partitioned ? wish->partition_rows
-					   : 0;
+	int64_t rows = exists ? found.partition_rows : wish->partitioned ? wish->partition_rows : 0;
 	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION, rows > 0 };
 	if (found.any && !found.table[OB_TABLE_meta].oid)
 		return pg_check_found(s, &found, err);
