@@ -29,3 +29,8 @@ GRANT SELECT ON {fn:messages} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:producer};
 GRANT PROCESS ON *.* TO {name:relay};
+
+-- name: grants_parts
+-- Of a partitioned log, after GRANT LOCK TABLES ON its database: to make partitions and to drop them. The server asks for all.
+ TO {name:relay};
+GRANT ALTER, CREATE, INSERT, DROP ON {outbox} TO {name:relay};

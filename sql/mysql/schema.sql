@@ -26,14 +26,13 @@ INSERT IGNORE INTO {meta} (name, value) VALUES ('schema_version', 0), ('partitio
 -- The lane (priority 0, above, below) and the hash of the key; a message without a key is spread by its id.
 (CASE WHEN {priority} > 0 THEN 1 WHEN {priority} < 0 THEN 2 ELSE 0 END) * {=partition_count} + CRC32(COALESCE({ordering_key}, {id})) MOD {=partition_count}
 
--- name: outbox
+-- name: log_columns
 -- Rows are inserted by the application and never change. The server numbers them itself, without a cache,
 -- and never twice. ordering_key and partition_no are computed for every writer. They are stored: both
 -- servers had bugs with indexes on virtual columns.
 -- The default of id is a UUID version 7. It calls SHA2: a MySQL without MD5 and SHA1 (9.6 and later) crashes
 -- when it upgrades a table whose defaults call these.
 -- MariaDB's JSON_VALID refuses documents nested deeper than 32 levels, MySQL's than 100.
-CREATE TABLE IF NOT EXISTS {outbox} (
   {seq} BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   {?+string_id}{id} VARCHAR(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL DEFAULT (UUID()) CHECK ({id} REGEXP '^[0-9a-fA-F]{{8}(-[0-9a-fA-F]{{4}){{3}-[0-9a-fA-F]{{12}$'),{/}
   {!+string_id}{id} VARBINARY(16) NOT NULL DEFAULT (UNHEX(CONCAT(
@@ -57,7 +56,11 @@ CREATE TABLE IF NOT EXISTS {outbox} (
   {created_at} DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
   {available_at} DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
   {ordering_key} VARCHAR(511) GENERATED ALWAYS AS (COALESCE({partition_key|NULL}, CONCAT({aggregate_type}, ':', {aggregate_id}))) STORED,
-  {partition_no} SMALLINT GENERATED ALWAYS AS ({>partition_of}) STORED,
+  {partition_no} SMALLINT GENERATED ALWAYS AS ({>partition_of}) STORED
+
+-- name: outbox
+CREATE TABLE IF NOT EXISTS {outbox} (
+{>log_columns},
   UNIQUE KEY {name:uniq_id} ({id}, {target})
   {?sequence_number}, UNIQUE KEY {name:uniq_aggregate_sequence} ({target}, {aggregate_type}, {aggregate_id}, {sequence_number}){/}
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};

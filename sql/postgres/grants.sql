@@ -4,7 +4,8 @@
 -- name: grants
 -- A producer writes the columns of a message: it reads nothing but the version, and cannot choose a transaction or a
 -- number. The identity column needs no right on its sequence. The relay reads the log and removes what is old; it changes
--- no row of it. It asks the sequence how long the log is, and reads more where it may not.
+-- no row of it. It asks the sequence how long the log is, and reads more where it may not. The partitions of a
+-- partitioned log it makes, empties and drops by functions.
 BEGIN;
 DO $grants$
 BEGIN
@@ -22,6 +23,10 @@ BEGIN
   EXECUTE (SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO {name:producer}', p.oid::regprocedure), '; ')
     FROM pg_proc AS p JOIN pg_class AS c ON c.relnamespace = p.pronamespace
    WHERE c.oid = '{outbox}'::regclass AND quote_ident(p.proname) = quote_ident(c.relname || '_push'));
+  IF to_regclass('{fn:default}') IS NOT NULL THEN
+    GRANT SELECT, DELETE ON {fn:default} TO {name:relay};
+    GRANT EXECUTE ON FUNCTION {fn:part_add}(bigint, bigint), {fn:part_empty}(bigint, bigint, xid8), {fn:part_drop}(bigint) TO {name:relay};
+  END IF;
 END
 $grants$;
 GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {target}, {priority}, {available_at}

@@ -1,19 +1,19 @@
 -- The outbox on PostgreSQL. Nothing here needs our library: a plain INSERT of
 -- aggregate_type, event_type and payload is a message; outbox_push() does it by name.
 --
--- setup runs tables, indexes, functions, view and notify, in this order and in one transaction.
+-- setup runs tables (or parts_tables and what follows it in parts.sql), indexes, functions, view and notify, in this order
+-- and in one transaction.
 
 -- name: partition_of
 -- lane * count + hash of the key: lane 0 for priority 0, 1 above, 2 below. Without a key, spread by id.
 ((CASE WHEN {priority} > 0 THEN {=partition_count} WHEN {priority} < 0 THEN 2 * {=partition_count} ELSE 0 END
   + (hashtextextended(coalesce({partition_key|NULL}, {aggregate_type} || ':' || {aggregate_id}, {id}::text), 0) & 9223372036854775807) % {=partition_count})::smallint)
 
--- name: tables
+-- name: log_columns
 -- The log. A row never changes. txid stands first: its default runs before seq is drawn, so that a transaction that
 -- draws a number is open in every snapshot until it ends. seq counts inserts: CACHE 1, so that what was inserted later has a
 -- higher number. payload is json, not jsonb: its text is sent as it was written. ordering_key and partition_no are
 -- computed here for every writer.
-CREATE TABLE IF NOT EXISTS {outbox} (
   {txid} xid8 NOT NULL DEFAULT pg_current_xact_id(),
   {seq} bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY,
   {?+string_id}{id} text NOT NULL DEFAULT gen_random_uuid()::text CHECK ({id} ~ '^[0-9a-f]{{8}-[0-9a-f]{{4}-[0-9a-f]{{4}-[0-9a-f]{{4}-[0-9a-f]{{12}$'),{/}
@@ -37,8 +37,17 @@ CREATE TABLE IF NOT EXISTS {outbox} (
   {available_at} timestamptz NOT NULL DEFAULT 'epoch',
   {ordering_key} text GENERATED ALWAYS AS (coalesce({partition_key|NULL}, {aggregate_type} || ':' || {aggregate_id})) STORED,
   {partition_no} smallint NOT NULL GENERATED ALWAYS AS {>partition_of} STORED
-) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
+-- name: tables
+CREATE TABLE IF NOT EXISTS {outbox} (
+{>log_columns}
+) {>log_storage};
+{>companions}
+
+-- name: log_storage
+WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)
+
+-- name: companions
 CREATE TABLE IF NOT EXISTS {readers} (
   name text PRIMARY KEY COLLATE "C",
   target text NOT NULL COLLATE "C",
@@ -128,6 +137,9 @@ CREATE UNIQUE INDEX IF NOT EXISTS {name:uniq_id} ON {outbox} ({id}, {target});
   ON {outbox} ({target}, {aggregate_type}, {aggregate_id}, {sequence_number})
   WHERE {sequence_number} IS NOT NULL;{/}
 
+{>other_indexes}
+
+-- name: other_indexes
 -- What committed after a snapshot.
 CREATE INDEX IF NOT EXISTS {name:late} ON {outbox} ({txid}, {seq});
 
@@ -239,8 +251,10 @@ SELECT a.attname::text, format_type(a.atttypid, NULL), a.attgenerated <> '',
 
 -- name: table_indexes
 -- Of the tables $1 and $2, those that can be used, and whether our trigger is there.
+-- A partitioned log has its unique indexes on the partitions: of these the one that takes what fits nowhere is named.
 SELECT c.relname::text FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
- WHERE i.indrelid IN ($1::bigint::oid, $2::bigint::oid) AND i.indisvalid
+ WHERE (i.indrelid IN ($1::bigint::oid, $2::bigint::oid)
+        OR i.indrelid = (SELECT p.partdefid FROM pg_partitioned_table AS p WHERE p.partrelid = $1::bigint::oid)) AND i.indisvalid
 UNION ALL
 SELECT '(trigger)' FROM pg_trigger
  WHERE tgrelid = $1::bigint::oid AND tgenabled <> 'D' AND NOT tgisinternal AND tgname = (SELECT relname || '_wake' FROM pg_class WHERE oid = $1::bigint::oid)

@@ -11,7 +11,7 @@ enum { PARTITIONS_DEFAULT = 16 };
 
 struct setup_args {
 	bool print, grants, partitioned;
-	int64_t partitions;
+	int64_t partitions, partition_rows;
 };
 
 /* --partitions, else what a relay of this store says, else the default. */
@@ -36,7 +36,7 @@ static int print_sql(const struct ob_session *session, const struct ob_setup *se
 	int r = ob_store_find(conf->url, &backend, &err);
 
 	if (r == 0 && grants)
-		r = ob_store_grants_sql(backend->ops, conf->layout, &sql, &err);
+		r = ob_store_grants_sql(backend->ops, conf->layout, setup, &sql, &err);
 	else if (r == 0)
 		r = ob_store_setup_sql(backend->ops, conf->layout, setup, &sql, &err);
 	if (r < 0)
@@ -56,6 +56,8 @@ static int done_json(const struct ob_setup *setup, const struct ob_setup_done *d
 	ob_jout_int(&j, "to_version", done->to_version);
 	if (!done->from_version)
 		ob_jout_int(&j, "partitions", setup->partition_count);
+	if (done->partitioned)
+		ob_jout_bool(&j, "partitioned", true);
 	ob_jout_end(&j, '}');
 	int r = ob_jout_print(&j);
 	ob_jout_done(&j);
@@ -72,6 +74,12 @@ static int do_setup(const struct ob_cli *cli, struct ob_session *session,
 		return ob_cli_fail("%s", err.msg);
 	if (cli->json)
 		return done_json(setup, &done);
+	if (setup->partitioned && !done.partitioned)
+		printf("the log is not partitioned by number and stays as it is: "
+		       "docs/partitioned.md says how to move to one that is\n");
+	if (!done.from_version && done.partitioned)
+		printf("a log partitioned by number refuses a repeated id or sequence number "
+		       "within one partition at most: it is no event store that checks versions\n");
 	if (!done.from_version)
 		printf("created version %" PRIu32 " with %" PRIu32 " partitions\n", done.to_version,
 		       setup->partition_count);
@@ -100,7 +108,8 @@ static int setup_run(struct ob_cli *cli, const void *opts)
 	r = print ? ob_session_load(&session, cli) : ob_session_connect(&session, cli);
 	if (!r) {
 		struct ob_setup setup = { .partition_count = partition_count(&session, args),
-					  .partitioned = args->partitioned };
+					  .partitioned = args->partitioned,
+					  .partition_rows = args->partition_rows };
 		r = print ? print_sql(&session, &setup, args->grants)
 			  : do_setup(cli, &session, &setup);
 	}
@@ -136,8 +145,21 @@ static const struct ob_cmd_opt options[] = {
 		.name = "partitioned",
 		.type = OB_CMD_FLAG,
 		.offset = offsetof(struct setup_args, partitioned),
-		.help = "Make a new log as a table partitioned by number, where the database has "
-			"that: retention then drops whole partitions instead of deleting rows.",
+		.help = "Make a new log as a table partitioned by number (PostgreSQL, MySQL, "
+			"MariaDB): retention then drops whole partitions instead of deleting "
+			"rows. Such a log is an outbox, not an event store that checks versions: "
+			"an id or a sequence number that is repeated is refused within one "
+			"partition only, on MySQL and MariaDB not at all.",
+	},
+	{
+		.name = "partition-rows",
+		.arg = "N",
+		.type = OB_CMD_INT,
+		.offset = offsetof(struct setup_args, partition_rows),
+		.min = 1000,
+		.max = OB_PARTITION_ROWS_MAX,
+		.help = "With --partitioned: how many numbers each partition holds; left out: "
+			"1000000.",
 	},
 	OB_CMD_OPT_END,
 };

@@ -94,12 +94,17 @@ static int tell(const struct failure *f, struct outbox_error *err)
 
 /* ---- duplicates ------------------------------------------------------ */
 
-static bool is_index(const struct ob_postgres_driver *driver, const char *name, const char *suffix)
+/* The log's own index, or that of one of its partitions: "id_p" and a number. */
+static bool is_index(const struct ob_postgres_driver *driver, const char *name, const char *suffix,
+		     const char *of_partition)
 {
-	size_t n = strlen(driver->layout.table[OB_TABLE_outbox]);
+	size_t n = strlen(driver->layout.table[OB_TABLE_outbox]), p = strlen(of_partition);
 
-	return strncmp(name, driver->layout.table[OB_TABLE_outbox], n) == 0 && name[n] == '_' &&
-	       strcmp(name + n + 1, suffix) == 0;
+	if (strncmp(name, driver->layout.table[OB_TABLE_outbox], n) != 0 || name[n] != '_')
+		return false;
+	name += n + 1;
+	return strcmp(name, suffix) == 0 || (strncmp(name, of_partition, p) == 0 && name[p] &&
+					     name[p + strspn(name + p, "0123456789")] == '\0');
 }
 
 /* Ask which message it was, inside the savepoint: the user may have no right to look. */
@@ -203,9 +208,10 @@ static int explain(struct ob_postgres_driver *driver, const struct ob_postgres_c
 	bool undone = undo(driver);
 	int r;
 
-	if (unique && undone && is_index(driver, f->constraint, "uniq_id"))
+	if (unique && undone && is_index(driver, f->constraint, "uniq_id", "id_p"))
 		r = tell_duplicate(driver, chunk, f, true, err);
-	else if (unique && undone && is_index(driver, f->constraint, "uniq_aggregate_sequence"))
+	else if (unique && undone &&
+		 is_index(driver, f->constraint, "uniq_aggregate_sequence", "sq_p"))
 		r = tell_duplicate(driver, chunk, f, false, err);
 	else
 		r = tell(f, err);

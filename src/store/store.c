@@ -216,12 +216,29 @@ static int check_partition_count(uint32_t count, struct ob_err *err)
 			  OB_PARTITIONS_MAX);
 }
 
+/* What is wished, with its defaults. */
+static int read_setup(const struct ob_setup *setup, struct ob_setup *ret, struct ob_err *err)
+{
+	int r = check_partition_count(setup->partition_count, err);
+
+	*ret = *setup;
+	if (!ret->partition_rows)
+		ret->partition_rows = OB_PARTITION_ROWS;
+	if (r == 0 && (ret->partition_rows < 1 || ret->partition_rows > OB_PARTITION_ROWS_MAX))
+		r = ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+			       "partition_rows: %lld is not a number from 1 to %lld",
+			       (long long)ret->partition_rows, (long long)OB_PARTITION_ROWS_MAX);
+	return r;
+}
+
 int ob_store_setup(struct ob_store *store, const struct ob_setup *setup,
 		   struct ob_setup_done *ret_done, struct ob_err *err)
 {
+	struct ob_setup wish;
+
 	assert(store && setup && ret_done && err);
-	int r = check_partition_count(setup->partition_count, err);
-	return r < 0 ? r : store->ops->setup(store, setup, ret_done, err);
+	int r = read_setup(setup, &wish, err);
+	return r < 0 ? r : store->ops->setup(store, &wish, ret_done, err);
 }
 
 int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
@@ -231,18 +248,20 @@ int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *l
 	if (!ops->setup_sql)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "a %s store needs no SQL",
 				  ops->name);
-	int r = check_partition_count(setup->partition_count, err);
-	return r < 0 ? r : ops->setup_sql(layout_or_default(layout), setup, out, err);
+	struct ob_setup wish;
+	int r = read_setup(setup, &wish, err);
+
+	return r < 0 ? r : ops->setup_sql(layout_or_default(layout), &wish, out, err);
 }
 
 int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
-			struct ob_buf *out, struct ob_err *err)
+			const struct ob_setup *setup, struct ob_buf *out, struct ob_err *err)
 {
-	assert(ops && out && err);
+	assert(ops && setup && out && err);
 	if (!ops->grants_sql)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "a %s store has no users",
 				  ops->name);
-	return ops->grants_sql(layout_or_default(layout), out, err);
+	return ops->grants_sql(layout_or_default(layout), setup, out, err);
 }
 
 int ob_store_check(struct ob_store *store, struct ob_err *err)

@@ -42,6 +42,10 @@ struct ob_sql_driver;
 
 enum { OB_PARTITIONS_MAX = 1024, OB_SCHEMA_VERSION = 2, OB_LAST_ERROR_MAX = 1024 };
 
+/* Numbers in each partition of a partitioned log, and the most. */
+#define OB_PARTITION_ROWS     INT64_C(1000000)
+#define OB_PARTITION_ROWS_MAX INT64_C(1000000000000)
+
 /* ---- opening --------------------------------------------------------- */
 
 /*
@@ -60,11 +64,13 @@ struct ob_setup {
 	uint32_t partition_count; /* of a new outbox; 1..OB_PARTITIONS_MAX */
 	bool partitioned; /* a new log is a table partitioned by seq; OUTBOX_EINVAL where there is
 			     none */
+	int64_t partition_rows; /* numbers of each of these; 0: OB_PARTITION_ROWS */
 };
 
 struct ob_setup_done {
 	uint32_t from_version; /* 0: there was nothing */
 	uint32_t to_version;
+	bool partitioned; /* the log is, whether or not it was asked for */
 };
 
 /*
@@ -72,9 +78,12 @@ struct ob_setup_done {
  * commits with every CREATE and ALTER: there it is steps under a lock, the version written last,
  * and one that was interrupted is finished by the next. Does nothing when the schema is current;
  * safe when several run at once. A newer version, or a table of ours that is not ours, is
- * OUTBOX_ESCHEMA and nothing is changed. An existing outbox keeps its partition count.
- * With layout->source, the trigger that copies its new rows is made too; a table or column of it
- * that is missing, or cannot be copied, is OUTBOX_ESCHEMA before anything is changed.
+ * OUTBOX_ESCHEMA and nothing is changed. An existing outbox keeps its partition count, and
+ * is partitioned by number or not as it was made.
+ * A partitioned log refuses a repeated id or sequence number within one table partition
+ * (PostgreSQL) or not at all (MySQL): the databases have no unique index over all of them without
+ * the number. With layout->source, the trigger that copies its new rows is made too; a table or
+ * column of it that is missing, or cannot be copied, is OUTBOX_ESCHEMA before anything is changed.
  */
 typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *setup,
 			      struct ob_setup_done *ret_done, struct ob_err *err);
@@ -84,9 +93,10 @@ typedef int ob_store_setup_fn(struct ob_store *store, const struct ob_setup *set
 typedef int ob_store_setup_sql_fn(const struct ob_layout *layout, const struct ob_setup *setup,
 				  struct ob_buf *out, struct ob_err *err);
 
-/* Optional. The SQL that makes the roles of producers and relays and grants them what they need. */
-typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, struct ob_buf *out,
-				   struct ob_err *err);
+/* Optional. The SQL that makes the roles of producers and relays and grants them what they need, on
+ * a log that was set up like that. */
+typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, const struct ob_setup *setup,
+				   struct ob_buf *out, struct ob_err *err);
 
 /*
  * The start-up checks: tables there, of this version, with the properties the
@@ -507,6 +517,7 @@ struct ob_retained {
 	struct ob_str held_by; /* the reader that holds most, if one holds rows older than
 				  published_ms; else "" */
 	int64_t held_us;       /* since when it stands still */
+	uint64_t parts_made, parts_dropped; /* table partitions of a partitioned log */
 };
 
 /*
@@ -518,6 +529,12 @@ struct ob_retained {
  * published_ms, DEAD older than dead_ms. One worker at a time (a lock that is tried, not waited
  * for). Never waits for a writer's row lock. A temporary reader that was made, moved and had a
  * valid heartbeat more than an hour ago is removed.
+ *
+ * A log that is partitioned by number: at least two table partitions above the highest number are
+ * made, and one goes as a whole when every row of it may go, on MySQL also no number of it can
+ * appear any more. Rows of a partition of which some must stay are not removed before, unless
+ * published_ms is 0; those in the partition for all other numbers go one by one. The locks for it
+ * are tried, for 0.1 s on PostgreSQL and 1 s on MySQL; what cannot be had is left to the next call.
  */
 typedef int ob_store_retain_fn(struct ob_store *store, const struct ob_retain *retain,
 			       struct ob_arena *arena, struct ob_retained *ret_done,
@@ -641,7 +658,7 @@ int ob_store_setup_sql(const struct ob_store_ops *ops, const struct ob_layout *l
 
 /* The ops' grants_sql, likewise. */
 int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *layout,
-			struct ob_buf *out, struct ob_err *err);
+			const struct ob_setup *setup, struct ob_buf *out, struct ob_err *err);
 
 /* The operations; see the function types above. */
 ob_store_setup_fn ob_store_setup;

@@ -25,7 +25,9 @@ void store_close(struct ob_store *store)
 
 void store_begin(uint32_t partition_count)
 {
-	const struct ob_setup setup = { .partition_count = partition_count };
+	const struct ob_setup setup = { .partition_count = partition_count,
+					.partitioned = fx.backend->partition_rows > 0,
+					.partition_rows = fx.backend->partition_rows };
 	struct ob_setup_done done;
 
 	fx.start_us = INT64_C(1700000000) * 1000000 + 123456;

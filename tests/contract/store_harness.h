@@ -26,6 +26,10 @@ struct store_skip {
 	const char *test, *reason;
 };
 
+/* Of a log that is partitioned by number. */
+#define STORE_PARTS_UNIQUE "a repeated id is refused within one partition at most"
+#define STORE_PARTS_WHOLE  "rows leave with their partition; tests/databases has that"
+
 struct store_backend {
 	const char *name;
 	/* Optional. Once, before all cases: start a server. NULL, or why nothing can run. */
@@ -43,6 +47,7 @@ struct store_backend {
 	void (*advance)(int64_t ms);
 	size_t (*journal_count)(void);  /* optional: rows of the journal, of all readers */
 	const struct store_skip *skips; /* the last has no test; NULL: none */
+	int64_t partition_rows;         /* the log is partitioned by number, so many in each */
 };
 
 extern const struct store_backend store_backend_memory, store_backend_memory_gaps,
@@ -51,10 +56,10 @@ extern const struct store_backend store_backend_memory, store_backend_memory_gap
 extern const struct store_backend store_backend_sqlite;
 #endif
 #if HAVE_POSTGRES
-extern const struct store_backend store_backend_postgres;
+extern const struct store_backend store_backend_postgres, store_backend_postgres_parts;
 #endif
 #if HAVE_MYSQL
-extern const struct store_backend store_backend_mysql;
+extern const struct store_backend store_backend_mysql, store_backend_mysql_parts;
 #endif
 
 /* ---- one case's database --------------------------------------------- */

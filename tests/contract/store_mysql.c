@@ -101,3 +101,36 @@ const struct store_backend store_backend_mysql = {
 	.journal_count = mysql_case_journal_count,
 	.skips = skips,
 };
+
+static const struct store_skip parts_skips[] = {
+	{ "a_commit_of_another_connection_is_news_once",
+	  "MySQL does not tell of another's commit: relays poll" },
+	{ "the_same_id_is_a_duplicate_in_one_target_only", STORE_PARTS_UNIQUE },
+	{ "a_failed_push_leaves_no_id_behind", STORE_PARTS_UNIQUE },
+	{ "the_same_id_twice_in_one_push_is_a_duplicate", STORE_PARTS_UNIQUE },
+	{ "the_same_sequence_number_of_an_aggregate_is_told_apart", STORE_PARTS_UNIQUE },
+	{ "delivering_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "a_takeover_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "operating_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "making_and_removing_readers_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "what_is_delivered_goes_when_it_is_old_enough", STORE_PARTS_WHOLE },
+	{ "what_is_old_enough_goes_in_batches_while_others_record", STORE_PARTS_WHOLE },
+	{ "age_counts_from_the_delivery_not_from_the_creation", STORE_PARTS_WHOLE },
+	{ "the_reader_that_holds_most_is_named", STORE_PARTS_WHOLE },
+	{ "a_discarded_message_goes_like_a_published_one", STORE_PARTS_WHOLE },
+	{ NULL, NULL },
+};
+
+/* Three numbers in a partition: a case has rows in several of them, and beyond the last. */
+const struct store_backend store_backend_mysql_parts = {
+	.name = "mysql-parts",
+	.start = mysql_case_start,
+	.stop = mysql_case_stop,
+	.make = mysql_case_make,
+	.open = mysql_case_open,
+	.set_version = mysql_case_set_version,
+	.drop = mysql_case_drop,
+	.journal_count = mysql_case_journal_count,
+	.skips = parts_skips,
+	.partition_rows = 3,
+};

@@ -130,6 +130,35 @@ static size_t postgres_journal_count(void)
 	return count;
 }
 
+static const struct store_skip parts_skips[] = {
+	{ "the_same_id_is_a_duplicate_in_one_target_only", STORE_PARTS_UNIQUE },
+	{ "a_failed_push_leaves_no_id_behind", STORE_PARTS_UNIQUE },
+	{ "delivering_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "a_takeover_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "operating_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "making_and_removing_readers_survives_a_fault_anywhere", STORE_PARTS_UNIQUE },
+	{ "what_is_delivered_goes_when_it_is_old_enough", STORE_PARTS_WHOLE },
+	{ "what_is_old_enough_goes_in_batches_while_others_record", STORE_PARTS_WHOLE },
+	{ "age_counts_from_the_delivery_not_from_the_creation", STORE_PARTS_WHOLE },
+	{ "the_reader_that_holds_most_is_named", STORE_PARTS_WHOLE },
+	{ NULL, NULL },
+};
+
+/* Three numbers in a partition: a case has rows in several of them, and beyond the last. */
+const struct store_backend store_backend_postgres_parts = {
+	.name = "postgres-parts",
+	.start = postgres_start,
+	.stop = postgres_stop,
+	.make = postgres_make,
+	.open = postgres_open,
+	.set_version = postgres_set_version,
+	.drop = postgres_drop,
+	.advance = postgres_advance,
+	.journal_count = postgres_journal_count,
+	.skips = parts_skips,
+	.partition_rows = 3,
+};
+
 const struct store_backend store_backend_postgres = {
 	.name = "postgres",
 	.start = postgres_start,

@@ -147,8 +147,8 @@ OB_TEST_END
 OB_TEST(a_transaction_that_is_open_while_it_is_resized_is_not_lost)
 {
 	store_begin(4);
-	if (!store_has(OB_STORE_CONCURRENT_WRITERS) || strcmp(fx.backend->name, "mysql") == 0 ||
-	    strcmp(fx.backend->name, "postgres") == 0)
+	if (!store_has(OB_STORE_CONCURRENT_WRITERS) || strncmp(fx.backend->name, "mysql", 5) == 0 ||
+	    strncmp(fx.backend->name, "postgres", 8) == 0)
 		return; /* there the change of the table waits for it */
 	struct ob_store *slow = store_open();
 	store_open_with(slow, "a1 b1 c1");

@@ -4,7 +4,9 @@
 
 static int setup(struct ob_store *store, uint32_t count, struct ob_setup_done *done)
 {
-	const struct ob_setup wanted = { .partition_count = count };
+	const struct ob_setup wanted = { .partition_count = count,
+					 .partitioned = fx.backend->partition_rows > 0,
+					 .partition_rows = fx.backend->partition_rows };
 
 	return ob_store_setup(store, &wanted, done, &fx.err);
 }

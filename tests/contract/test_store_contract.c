@@ -43,15 +43,15 @@ static const struct {
 };
 
 static const struct store_backend *const backends[] = {
-	&store_backend_memory,   &store_backend_memory_gaps, &store_backend_memory_plain,
+	&store_backend_memory,   &store_backend_memory_gaps,    &store_backend_memory_plain,
 #if HAVE_SQLITE
 	&store_backend_sqlite,
 #endif
 #if HAVE_POSTGRES
-	&store_backend_postgres,
+	&store_backend_postgres, &store_backend_postgres_parts,
 #endif
 #if HAVE_MYSQL
-	&store_backend_mysql,
+	&store_backend_mysql,    &store_backend_mysql_parts,
 #endif
 };
 

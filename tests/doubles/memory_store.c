@@ -234,7 +234,8 @@ static int mem_setup(struct ob_store *store, const struct ob_setup *setup,
 		     struct ob_setup_done *ret_done, struct ob_err *err)
 {
 	OB_CLEANUP(mem_leave) struct ob_memdb *db = mem_of(store)->db;
-	struct ob_setup_done done = { db->version, OB_SCHEMA_VERSION };
+	struct ob_setup_done done = { .from_version = db->version,
+				      .to_version = OB_SCHEMA_VERSION };
 
 	(void)pthread_mutex_lock(&db->lock);
 	if (setup->partitioned)

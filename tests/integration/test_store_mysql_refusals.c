@@ -146,19 +146,6 @@ OB_TEST(missing_rights_are_named)
 }
 OB_TEST_END
 
-OB_TEST(a_log_partitioned_by_number_is_refused)
-{
-	const struct ob_setup setup = { .partition_count = 2, .partitioned = true };
-	struct ob_setup_done done;
-
-	fixture_begin(0);
-	struct ob_store *store = fixture_store("root");
-	ck_assert_int_eq(ob_store_setup(store, &setup, &done, &fault), OUTBOX_EINVAL);
-	ob_store_free(store);
-	fixture_end();
-}
-OB_TEST_END
-
 /* ---- setup and resize ------------------------------------------------ */
 
 static void *run_setup(void *arg)
@@ -234,6 +221,5 @@ MYSQL_SUITE("MySQL refusals", an_address_that_is_wrong_is_named_without_its_pass
 	    a_server_that_breaks_a_promise_is_refused_at_the_start,
 	    tables_that_are_not_as_they_must_be_are_refused_and_mended,
 	    a_foreign_table_under_our_name_is_left_alone, missing_rights_are_named,
-	    a_log_partitioned_by_number_is_refused, setups_that_run_at_once_make_one_schema,
-	    a_setup_that_was_interrupted_is_finished,
+	    setups_that_run_at_once_make_one_schema, a_setup_that_was_interrupted_is_finished,
 	    a_resize_that_was_interrupted_is_noticed_and_finished)

@@ -10,7 +10,7 @@ static void setup_a(void)
 {
 	const struct ob_setup wish = { .partition_count = 8 };
 	struct ob_store *store = NULL;
-	struct ob_setup_done done = { 9, 9 };
+	struct ob_setup_done done = { .from_version = 9, .to_version = 9 };
 	char url[200];
 	/* With the default busy_timeout: they do wait for each other. */
 	const struct ob_store_conf conf = { .url = url };

@@ -261,9 +261,10 @@ static int setup_sql(const struct ob_layout *layout, const struct ob_setup *setu
 	return 0;
 }
 
-static int grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *unused)
+static int grants_sql(const struct ob_layout *layout, const struct ob_setup *setup,
+		      struct ob_buf *out, struct ob_err *unused)
 {
-	return setup_sql(layout, NULL, out, unused);
+	return setup_sql(layout, setup, out, unused);
 }
 
 static void nothing_to_close(struct ob_store *self)

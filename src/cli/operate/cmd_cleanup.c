@@ -28,6 +28,7 @@ struct cleaning {
 	const struct ob_cli *cli;
 	struct ob_retain rule;
 	uint64_t rows, dead, batches;
+	uint64_t parts_made, parts_dropped; /* of a partitioned log */
 	struct ob_buf held_by;
 	int64_t held_us;
 };
@@ -92,6 +93,8 @@ static int remove_all(struct cleaning *c, struct ob_store *store, bool *ret_busy
 			break;
 		c->rows += done.rows;
 		c->dead += done.dead;
+		c->parts_made += done.parts_made;
+		c->parts_dropped += done.parts_dropped;
 		c->batches += done.rows + done.dead > 0;
 		ob_buf_clear(&c->held_by);
 		ob_buf_add(&c->held_by, done.held_by);
@@ -119,6 +122,18 @@ static void add_holder(const struct cleaning *c, struct ob_buf *line)
 		    ob_buf_str(&c->held_by), since, ob_buf_str(&c->held_by));
 }
 
+static void add_parts(const struct cleaning *c, struct ob_buf *line)
+{
+	if (c->parts_dropped) {
+		ob_buf_adds(line, ", dropped ");
+		ob_para_count(line, c->parts_dropped, "table partition");
+	}
+	if (c->parts_made) {
+		ob_buf_adds(line, ", made ");
+		ob_para_count(line, c->parts_made, "table partition");
+	}
+}
+
 static int report(const struct cleaning *c)
 {
 	struct ob_buf line = OB_BUF_INIT(LINE_MAX_BYTES);
@@ -130,6 +145,8 @@ static int report(const struct cleaning *c)
 		ob_jout_int(&j, "rows", (int64_t)c->rows);
 		ob_jout_int(&j, "dead", (int64_t)c->dead);
 		ob_jout_int(&j, "batches", (int64_t)c->batches);
+		ob_jout_int(&j, "partitions_made", (int64_t)c->parts_made);
+		ob_jout_int(&j, "partitions_dropped", (int64_t)c->parts_dropped);
 		ob_jout_text(&j, "held_by",
 			     c->held_by.len ? ob_buf_view(&c->held_by) : OB_STR_NULL);
 		ob_jout_when(&j, "held_since", c->held_by.len ? c->held_us : 0);
@@ -142,6 +159,7 @@ static int report(const struct cleaning *c)
 			ob_buf_adds(&line, " and forgot ");
 			ob_para_count(&line, c->dead, "dead message");
 		}
+		add_parts(c, &line);
 		add_holder(c, &line);
 		ob_para_print(stdout, ob_buf_view(&line), 0);
 	}

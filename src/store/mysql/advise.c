@@ -2,6 +2,7 @@
 /* What works on a MySQL or MariaDB server, and yet weakens a promise or costs more than it should.
  */
 #include "base/cleanup.h"
+#include "store/mysql/parts.h"
 #include "store/mysql/proof.h"
 #include "store/mysql/schema.h"
 #include "store/mysql/sql.h"
@@ -55,6 +56,8 @@ int my_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
 	bool visible;
 	int r = advise_server(s, out, err);
 
+	if (r == 0)
+		r = my_parts_advise(s, out, err);
 	if (r == 0)
 		r = my_proof_possible(s, &visible, err);
 	if (r == 0 && !visible)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The MySQL store: what is there under our names, and whether the promises can rest on it. */
 #include "base/cleanup.h"
+#include "store/mysql/parts.h"
 #include "store/mysql/schema.h"
 #include "store/mysql/sql.h"
 
@@ -93,6 +94,8 @@ int my_look_schema(struct my_store *s, struct my_found *found, struct ob_err *er
 		r = my_meta(s, "schema_version", &found->version, err);
 	if (r == 0 && found->table[OB_TABLE_meta])
 		r = my_meta(s, "partition_count", &found->partition_count, err);
+	if (r == 0 && found->table[OB_TABLE_meta] && found->table[OB_TABLE_outbox])
+		r = my_parts_look(s, &found->partition_rows, err);
 	if (r < 0)
 		return r;
 	if (found->version > OB_SCHEMA_VERSION)
@@ -266,7 +269,7 @@ int my_index_columns(struct my_store *s, const char *suffix, char out[1024], str
 	return r;
 }
 
-static int check_indexes(struct my_store *s, struct ob_err *err)
+static int check_indexes(struct my_store *s, bool partitioned, struct ob_err *err)
 {
 	static const char *const indexes[] = { "uniq_id", "uniq_aggregate_sequence" };
 	const struct ob_layout *layout = s->base.layout;
@@ -274,7 +277,7 @@ static int check_indexes(struct my_store *s, struct ob_err *err)
 	char columns[1024];
 	int r = 0;
 
-	if (!layout->column[OB_COL_sequence_number][0])
+	if (!layout->column[OB_COL_sequence_number][0] || partitioned)
 		count--;
 	for (size_t i = 0; i < count && r == 0; i++) {
 		r = my_index_columns(s, indexes[i], columns, err);
@@ -382,7 +385,7 @@ static int check_found(struct my_store *s, struct my_found *found, struct ob_err
 			       "` again",
 			       found->modulus, s->base.layout->table[OB_TABLE_meta],
 			       found->partition_count, found->modulus);
-	return r < 0 ? r : check_indexes(s, err);
+	return r < 0 ? r : check_indexes(s, found->partition_rows > 0, err);
 }
 
 int my_check(struct ob_store *store, struct ob_err *err)

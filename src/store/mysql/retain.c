@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "log/retention.h"
 #include "store/mysql/gaps.h"
+#include "store/mysql/parts.h"
 #include "store/mysql/reach.h"
 #include "store/mysql/schema.h"
 #include "store/sql/ops.h"
@@ -22,6 +23,7 @@ struct retaining {
 	struct ob_arena *arena;
 	struct my_rows readers; /* struct ob_str */
 	int64_t partition_count;
+	int64_t partition_rows; /* of a partitioned log, else 0 */
 	struct ob_retain_bound bound;
 	struct ob_retained done;
 	int64_t held_pos; /* of the reader that is farthest back */
@@ -152,7 +154,10 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 
 	if (!g->bound.any || g->bound.seq <= 0)
 		return 0;
-	int r = MY_QUERY(&found, g->s, "looking for old rows", err, sql_mysql_retain_candidates,
+	/* The others go with their partition. */
+	bool some = g->partition_rows > 0 && g->retain->published_ms > 0;
+	int r = MY_QUERY(&found, g->s, "looking for old rows", err,
+			 some ? sql_mysql_retain_rest : sql_mysql_retain_candidates,
 			 OB_ARG_INT("pos", g->bound.seq), OB_ARG_INT("limit", g->retain->limit));
 	for (; r == 0 && my_step(&found); read++) {
 		if (!ob_retain_may_go(&g->bound, my_int(&found, 0), 0))
@@ -240,6 +245,12 @@ static int retain_all(struct retaining *g, struct ob_err *err)
 	}
 	if (r == 0 && g->retain->published_ms != OB_NEVER_MS)
 		r = remove_rows(g, err);
+	if (r == 0 && g->partition_rows > 0)
+		r = my_parts_retain(g->s,
+				    &(struct my_parts_retain){ g->retain, &g->bound, readers,
+							       g->readers.count,
+							       g->partition_count },
+				    &g->done, err);
 	if (r == 0)
 		r = check_held(g, err);
 	for (size_t i = 0; readers && i < g->readers.count && r == 0; i++)
@@ -255,6 +266,8 @@ int my_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_
 	struct retaining g = { .s = (struct my_store *)store, .retain = retain, .arena = arena };
 	int r = my_meta(g.s, "partition_count", &g.partition_count, err);
 
+	if (r == 0)
+		r = my_parts_look(g.s, &g.partition_rows, err);
 	if (r == 0)
 		r = my_lock(g.s, "retain", 0, err);
 	if (r == OUTBOX_EBUSY) {

@@ -7,6 +7,7 @@
 #include "store/mysql/schema.h"
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
+#include "store/mysql/parts.h"
 #include "store/mysql/source.h"
 #include "store/mysql/sql.h"
 #include "store/numbers.h"
@@ -18,10 +19,9 @@
 enum { SCRIPT_MAX = 64 * 1024, SETUP_WAIT_S = 20 };
 
 /* In the order in which they are made. */
-#define LOG_AND_COMPANIONS \
-	sql_mysql_outbox, sql_mysql_readers_table, sql_mysql_batches_table, \
-		sql_mysql_exceptions_table, sql_mysql_workers_table, sql_mysql_leases_table, \
-		sql_mysql_throughput_table
+#define COMPANIONS \
+	sql_mysql_readers_table, sql_mysql_batches_table, sql_mysql_exceptions_table, \
+		sql_mysql_workers_table, sql_mysql_leases_table, sql_mysql_throughput_table
 
 /* upgrades[n] takes version n to n + 1: a template upgrade_<n>_to_<n+1>. */
 static const char *const upgrades[OB_SCHEMA_VERSION] = { NULL };
@@ -85,19 +85,19 @@ void my_unlock(struct my_store *s, const char *purpose)
 
 /* ---- setup ----------------------------------------------------------- */
 
-static int add_indexes(struct my_store *s, int64_t count, struct ob_err *err)
+static int add_indexes(struct my_store *s, int64_t count, bool partitioned, struct ob_err *err)
 {
-	static const struct {
+	const struct {
 		const char *suffix, *tmpl;
 	} indexes[] = {
-		{ "uniq_id", sql_mysql_add_uniq_id },
+		{ "uniq_id", partitioned ? sql_mysql_add_key_id : sql_mysql_add_uniq_id },
 		{ "uniq_aggregate_sequence", sql_mysql_add_uniq_aggregate_sequence },
 	};
 	size_t some = sizeof(indexes) / sizeof(indexes[0]);
 	char columns[1024];
 	int r = 0;
 
-	if (!s->base.layout->column[OB_COL_sequence_number][0])
+	if (!s->base.layout->column[OB_COL_sequence_number][0] || partitioned)
 		some--;
 	for (size_t i = 0; i < some && r == 0; i++) {
 		r = my_index_columns(s, indexes[i].suffix, columns, err);
@@ -139,7 +139,7 @@ static int upgrade(struct my_store *s, const struct my_found *found, struct ob_e
 
 static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, struct ob_err *err)
 {
-	static const char *const tables[] = { LOG_AND_COMPANIONS };
+	static const char *const tables[] = { COMPANIONS };
 	int64_t count = wish;
 	int r = my_run_schema(s, s->db, sql_mysql_meta, count, err);
 
@@ -148,12 +148,15 @@ static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, s
 	/* What a setup that was interrupted chose stays. */
 	if (r == 0)
 		r = my_meta(s, "partition_count", &count, err);
+	if (r == 0)
+		r = found->partition_rows ? my_parts_setup(s, count, found->partition_rows, err)
+					  : my_run_schema(s, s->db, sql_mysql_outbox, count, err);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
 		r = my_run_schema(s, s->db, tables[i], count, err);
 	if (r == 0)
 		r = upgrade(s, found, err);
 	if (r == 0)
-		r = add_indexes(s, count, err);
+		r = add_indexes(s, count, found->partition_rows > 0, err);
 	if (r == 0)
 		r = my_run_schema(s, s->db, sql_mysql_messages_view, count, err);
 	if (r == 0)
@@ -182,7 +185,10 @@ static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setu
 			"%s: table '%s' is not to be seen beside its companions: grant this user "
 			"SELECT on it; if it is not there, they were not made by `outbox setup`",
 			my_place(s, place), s->base.layout->table[OB_TABLE_meta]);
-	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
+	if (!found.table[OB_TABLE_outbox] && wish->partitioned)
+		found.partition_rows = wish->partition_rows;
+	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION,
+					found.partition_rows > 0 };
 	return make_all(s, &found, wish->partition_count, err);
 }
 
@@ -192,11 +198,6 @@ int my_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setu
 	struct my_store *s = (struct my_store *)store;
 	struct ob_setup_done done;
 
-	if (wish->partitioned)
-		return ob_err_set(
-			err, OUTBOX_EINVAL, OB_ERR_FATAL,
-			"a log partitioned by number is not made on MySQL: its unique keys "
-			"would have to hold the number; leave --partitioned out");
 	int r = my_ready(s, true, err);
 	if (r == 0)
 		r = my_lock(s, "setup", SETUP_WAIT_S, err);
@@ -216,11 +217,17 @@ int my_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setu
 int my_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, struct ob_buf *out,
 		 struct ob_err *err)
 {
-	static const char *const parts[] = { sql_mysql_meta, sql_mysql_meta_rows,
-					     LOG_AND_COMPANIONS, sql_mysql_messages_view,
+	static const char *const meta[] = { sql_mysql_meta, sql_mysql_meta_rows };
+	static const char *const parts[] = { COMPANIONS, sql_mysql_messages_view,
 					     sql_mysql_procedure };
 	int r = 0;
 
+	for (size_t i = 0; i < 2 && r == 0; i++)
+		r = expand(layout, meta[i], wish->partition_count, out, err);
+	if (r == 0)
+		r = wish->partitioned
+			    ? my_parts_sql(layout, wish, out, err)
+			    : expand(layout, sql_mysql_outbox, wish->partition_count, out, err);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = expand(layout, parts[i], wish->partition_count, out, err);
 	if (r == 0)
@@ -230,7 +237,17 @@ int my_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 	return r < 0 ? r : expand(layout, sql_mysql_version, 0, out, err);
 }
 
-int my_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+int my_grants_sql(const struct ob_layout *layout, const struct ob_setup *setup, struct ob_buf *out,
+		  struct ob_err *err)
 {
-	return expand(layout, sql_mysql_grants, 0, out, err);
+	int r = expand(layout, sql_mysql_grants, 0, out, err);
+
+	if (r < 0 || !setup->partitioned)
+		return r;
+	/* A right on a whole database; without a name, on the one that is in use. */
+	if (layout->schema[0])
+		ob_buf_addf(out, "GRANT LOCK TABLES ON `%s`.*", layout->schema);
+	else
+		ob_buf_adds(out, "GRANT LOCK TABLES ON *");
+	return expand(layout, sql_mysql_grants_parts, 0, out, err);
 }

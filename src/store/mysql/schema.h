@@ -12,6 +12,7 @@ struct my_found {
 	int64_t version;         /* 0: none, or a setup that did not end */
 	int64_t partition_count; /* of the meta table */
 	int64_t modulus;         /* of the column partition_no; 0: not known */
+	int64_t partition_rows;  /* of a log that is partitioned by number; 0: it is not */
 };
 
 /* A number of the meta table; OUTBOX_ESCHEMA when it is not there. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What works on a PostgreSQL server, and yet weakens a promise. */
 #include "store/postgres/ops.h"
+#include "store/postgres/parts.h"
 #include "store/postgres/stmt.h"
 
 #include <inttypes.h>
@@ -35,6 +36,8 @@ int pg_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
 		r = pg_ask(s, PG_advise, NULL, err);
 	if (r == 0)
 		advise(s->results[s->result_count - 1], out);
+	if (r == 0)
+		r = pg_parts_advise(s, out, err);
 	r = pg_finish(s, r, err);
 	pg_clear(s);
 	return r;

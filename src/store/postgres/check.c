@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/parts.h"
 #include "store/postgres/stmt.h"
 
 #include <inttypes.h>
@@ -75,7 +76,10 @@ static int read_table(struct pg_store *s, enum ob_table t, const PGresult *resul
 		       (int)missing.n, missing.p ? missing.p : "");
 	if (ob_str_eq(kind, OB_STR("r")))
 		return 0;
-	if (ob_str_eq(kind, OB_STR("p")))
+	found->table[t].partitioned = ob_str_eq(kind, OB_STR("p"));
+	if (found->table[t].partitioned && t == OB_TABLE_outbox)
+		return 0;
+	if (found->table[t].partitioned)
 		return ob_err_set(err, OUTBOX_ESCHEMA, OB_ERR_FATAL,
 				  "table '%s' is partitioned, which is not supported: choose "
 				  "another table name in the layout",
@@ -222,6 +226,9 @@ int pg_look(struct pg_store *s, struct pg_found *ret, struct ob_err *err)
 		r = look_at_columns(s, ret, err);
 	if (r == 0)
 		r = look_at_meta(s, ret, err);
+	/* Without the meta table, that is what is told. */
+	if (r == 0 && ret->table[OB_TABLE_outbox].partitioned && ret->version > 0)
+		r = pg_parts_check(s, ret->table[OB_TABLE_outbox].oid, &ret->partition_rows, err);
 	if (r < 0)
 		return r;
 	if (ret->version > OB_SCHEMA_VERSION)

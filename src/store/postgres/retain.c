@@ -3,6 +3,7 @@
 #include "log/retention.h"
 #include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/parts.h"
 #include "store/sql/ops.h"
 
 #include <inttypes.h>
@@ -17,6 +18,8 @@ struct retaining {
 	struct pg_store *s;
 	const struct ob_retain *retain;
 	struct ob_retained *done;
+	struct ob_retain_bound bound;
+	bool partitioned;
 };
 
 /* A statement whose only parameters are numbers; rows that it changed. */
@@ -50,9 +53,12 @@ static int add_bound(const PGresult *found, int row, struct ob_retain_bound *bou
 	return 0;
 }
 
-static int remove_rows(struct retaining *g, const struct ob_retain_bound *bound, struct ob_err *err)
+static int remove_rows(struct retaining *g, struct ob_err *err)
 {
+	const struct ob_retain_bound *bound = &g->bound;
 	struct pg_params p = { 0 };
+	/* The others go with their partition. */
+	bool some = g->partitioned && g->retain->published_ms > 0;
 	char txid[24];
 
 	if (!bound->any || bound->seq <= 0)
@@ -61,7 +67,7 @@ static int remove_rows(struct retaining *g, const struct ob_retain_bound *bound,
 	pg_int(&p, bound->seq);
 	pg_text(&p, txid);
 	pg_int(&p, g->retain->limit);
-	int r = pg_ask(g->s, PG_retain_rows, &p, err);
+	int r = pg_ask(g->s, some ? PG_retain_default : PG_retain_rows, &p, err);
 	if (r < 0)
 		return r;
 	g->done->rows = (uint64_t)pg_get_int(g->s->results[0], 0, 0);
@@ -71,22 +77,20 @@ static int remove_rows(struct retaining *g, const struct ob_retain_bound *bound,
 
 static int remove_old(struct retaining *g, struct ob_err *err)
 {
-	struct ob_retain_bound bound;
 	struct pg_params p = { 0 };
 
 	if (g->retain->published_ms == OB_NEVER_MS || g->retain->limit == 0)
 		return 0;
-	pg_int(&p, ob_sql_us(g->retain->published_ms));
-	int r = pg_ask(g->s, PG_retain_bounds, &p, err);
+	int r = pg_parts_any(g->s, &g->partitioned, err);
 	if (r < 0)
 		return r;
-	ob_retain_init(&bound);
+	pg_int(&p, ob_sql_us(g->retain->published_ms));
+	r = pg_ask(g->s, PG_retain_bounds, &p, err);
+	if (r < 0)
+		return r;
 	for (int row = 0; row < PQntuples(g->s->results[0]) && r == 0; row++)
-		r = add_bound(g->s->results[0], row, &bound, err);
-	if (r == 0)
-		r = remove_rows(g, &bound, err);
-	ob_retain_done(&bound);
-	return r;
+		r = add_bound(g->s->results[0], row, &g->bound, err);
+	return r < 0 ? r : remove_rows(g, err);
 }
 
 /* ---- the rest -------------------------------------------------------- */
@@ -191,13 +195,17 @@ int pg_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_
 	      struct ob_retained *ret_done, struct ob_err *err)
 {
 	struct ob_retained done = *ret_done;
-	struct retaining g = { (struct pg_store *)store, retain, &done };
+	struct retaining g = { .s = (struct pg_store *)store, .retain = retain, .done = &done };
 	g.s->doing = "removing old rows";
 	int r = pg_begin(g.s, err);
 
+	ob_retain_init(&g.bound);
 	if (r == 0)
 		r = pg_finish(g.s, retain_all(&g, arena, err), err);
+	if (r == 0 && !done.busy)
+		r = pg_parts_retain(g.s, retain, &g.bound, &done, err);
 	pg_clear(g.s);
+	ob_retain_done(&g.bound);
 	if (r == 0)
 		*ret_done = done;
 	return r;

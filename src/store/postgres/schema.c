@@ -3,6 +3,7 @@
 #include "store/postgres/schema.h"
 #include "base/cleanup.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/parts.h"
 #include "store/postgres/stmt.h"
 
 #include "sql_postgres.h"
@@ -45,20 +46,21 @@ static int upgrade(struct pg_store *s, const struct pg_found *found, struct ob_e
 			  found->version, s->base.layout->table[OB_TABLE_meta]);
 }
 
-static int make(struct pg_store *s, int64_t count, struct ob_err *err)
+/* `rows`: of each partition of a partitioned log; 0: it is none. */
+static int make(struct pg_store *s, int64_t count, int64_t rows, struct ob_err *err)
 {
 	const char *const scripts[] = {
-		sql_postgres_tables,
-		sql_postgres_indexes,
+		rows ? NULL : sql_postgres_tables,
+		rows ? NULL : sql_postgres_indexes,
 		sql_postgres_functions,
 		sql_postgres_truncated,
 		sql_postgres_view,
 		s->notify == 0 ? sql_postgres_notify_on : sql_postgres_notify_off,
 	};
-	int r = 0;
+	int r = rows ? pg_parts_setup(s, count, rows, err) : 0;
 
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]) && r == 0; i++)
-		r = run_script(s, scripts[i], count, err);
+		r = scripts[i] ? run_script(s, scripts[i], count, err) : 0;
 	return r;
 }
 
@@ -77,16 +79,15 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 {
 	struct pg_found found = { 0 };
 
-	if (wish->partitioned)
-		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
-				  "a PostgreSQL log is not partitioned by this version");
 	int r = pg_add(s, PG_setup_lock, NULL, err);
 
 	if (r == 0)
 		r = pg_look(s, &found, err);
 	if (r < 0)
 		return r;
-	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
+	bool exists = found.table[OB_TABLE_outbox].oid != 0;
+	int64_t rows = exists ? found.partition_rows : wish->partitioned ? wish->partition_rows : 0;
+	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION, rows > 0 };
 	if (found.any && !found.table[OB_TABLE_meta].oid)
 		return pg_check_found(s, &found, err);
 	if (is_complete(s, &found))
@@ -98,7 +99,7 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 	if (r == 0)
 		r = pg_check_sequence(s, &found, err);
 	if (r == 0)
-		r = make(s, found.any ? found.partition_count : wish->partition_count, err);
+		r = make(s, found.any ? found.partition_count : wish->partition_count, rows, err);
 	return r < 0 ? r : pg_source_attach(s, err);
 }
 
@@ -123,12 +124,15 @@ int pg_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setu
 int pg_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, struct ob_buf *out,
 		 struct ob_err *err)
 {
-	static const char *const parts[] = { sql_postgres_print_begin, sql_postgres_tables,
-					     sql_postgres_indexes,     sql_postgres_functions,
-					     sql_postgres_truncated,   sql_postgres_view,
-					     sql_postgres_notify_on };
-	int r = 0;
+	static const char *const log[] = { sql_postgres_tables, sql_postgres_indexes };
+	static const char *const parts[] = { sql_postgres_functions, sql_postgres_truncated,
+					     sql_postgres_view, sql_postgres_notify_on };
+	int r = pg_expand(layout, sql_postgres_print_begin, 0, out, err);
 
+	if (r == 0 && wish->partitioned)
+		r = pg_parts_sql(layout, wish, out, err);
+	for (size_t i = 0; i < 2 && r == 0 && !wish->partitioned; i++)
+		r = pg_expand(layout, log[i], wish->partition_count, out, err);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
 		r = pg_expand(layout, parts[i], wish->partition_count, out, err);
 	if (r == 0)
@@ -136,8 +140,10 @@ int pg_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 	return r < 0 ? r : pg_expand(layout, sql_postgres_print_end, 0, out, err);
 }
 
-int pg_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+int pg_grants_sql(const struct ob_layout *layout, const struct ob_setup *setup, struct ob_buf *out,
+		  struct ob_err *err)
 {
+	(void)setup; /* it finds out by itself */
 	return pg_expand(layout, sql_postgres_grants, 0, out, err);
 }
 

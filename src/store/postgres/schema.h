@@ -16,6 +16,7 @@ struct pg_found {
 	struct {
 		int64_t oid;      /* 0: there is none */
 		char missing[64]; /* rights that we do not have */
+		bool partitioned;
 	} table[OB_TABLE_COUNT];
 	bool any;
 	struct pg_column column[OB_COL_COUNT]; /* of the outbox table */
@@ -24,6 +25,7 @@ struct pg_found {
 	bool has_trigger;
 	int64_t version;         /* 0: no meta table */
 	int64_t partition_count; /* of the meta table */
+	int64_t partition_rows;  /* of the meta table, if the log is partitioned; else 0 */
 };
 
 /* Read it, inside a transaction. A newer version, or no table under a table's name, is an error. */

@@ -41,6 +41,15 @@
 	X(retain_lock, false, "removing old rows") \
 	X(retain_bounds, false, "removing old rows") \
 	X(retain_rows, false, "removing old rows") \
+	X(retain_default, false, "removing old rows") \
+	X(parts_kind, false, "reading the schema") \
+	X(parts_list, false, "reading the partitions of the log") \
+	X(parts_state, false, "reading the partitions of the log") \
+	X(part_make, false, "making a partition of the log") \
+	X(part_held, false, "looking for partitions to drop") \
+	X(part_count, false, "looking for partitions to drop") \
+	X(part_clear, false, "emptying a partition of the log") \
+	X(part_remove, false, "dropping partitions of the log") \
 	X(retain_dead, false, "removing old rows") \
 	X(retain_finished, false, "removing old rows") \
 	X(prune_minutes, false, "pruning the journal") \

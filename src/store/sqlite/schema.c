@@ -318,7 +318,8 @@ static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_s
 		r = lite_run_script(s, sql_sqlite_view, count, err);
 	if (r == 0)
 		r = lite_source_attach(s, err);
-	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION };
+	*done = (struct ob_setup_done){ .from_version = (uint32_t)found.version,
+					.to_version = OB_SCHEMA_VERSION };
 	return r;
 }
 
@@ -365,9 +366,11 @@ int lite_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, 
 	return r < 0 ? r : lite_expand(layout, sql_sqlite_print_end, 0, out, err);
 }
 
-int lite_grants_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+int lite_grants_sql(const struct ob_layout *layout, const struct ob_setup *setup,
+		    struct ob_buf *out, struct ob_err *err)
 {
 	(void)layout;
+	(void)setup;
 	(void)err;
 	ob_buf_adds(out,
 		    "-- SQLite has no users: whoever may write the file and its directory may push "

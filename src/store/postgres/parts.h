@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The PostgreSQL store: a log that is partitioned by number. */
+#ifndef OB_STORE_POSTGRES_PARTS_H
+#define OB_STORE_POSTGRES_PARTS_H
+
+#include "log/retention.h"
+#include "store/postgres/conn.h"
+
+/* Make what of a partitioned log is missing, but for the companions' functions; inside setup's
+ * transaction. */
+int pg_parts_setup(struct pg_store *s, int64_t partition_count, int64_t rows, struct ob_err *err);
+/* The same as SQL. */
+int pg_parts_sql(const struct ob_layout *layout, const struct ob_setup *wish, struct ob_buf *out,
+		 struct ob_err *err);
+/* Is the partitioned table `oid` one that setup made? Inside a transaction. */
+int pg_parts_check(struct pg_store *s, int64_t oid, int64_t *ret_rows, struct ob_err *err);
+/* Is the log partitioned? Inside a transaction. */
+int pg_parts_any(struct pg_store *s, bool *ret_any, struct ob_err *err);
+/* The part of retain that is about partitions, in transactions of its own: empty and drop what
+ * `bound` allows, make what is missing above. */
+int pg_parts_retain(struct pg_store *s, const struct ob_retain *retain,
+		    const struct ob_retain_bound *bound, struct ob_retained *done,
+		    struct ob_err *err);
+/* A line when numbers have outrun the partitions. Inside a transaction. */
+int pg_parts_advise(struct pg_store *s, struct ob_buf *out, struct ob_err *err);
+
+#endif
