@@ -252,6 +252,8 @@ OB_TEST(a_dead_message_lets_its_key_go_on_unless_it_holds)
 	store_park_flagged();
 	store_record();
 	expect("");
+	/* What follows it was parked, and that makes only a head due that waits. */
+	ck_assert_int_eq(store_row("b1")->due_us, 0);
 }
 OB_TEST_END
 

@@ -144,6 +144,21 @@ OB_TEST(a_message_is_listed_by_its_exception_or_the_progress)
 }
 OB_TEST_END
 
+/* h1 lies after the position and has an exception: it is found in both places. */
+OB_TEST(what_is_not_published_is_listed_once)
+{
+	const uint32_t open = 1U << OB_VIEW_PENDING | 1U << OB_VIEW_DELAYED | 1U << OB_VIEW_FAILED |
+			      1U << OB_VIEW_PARKED | 1U << OB_VIEW_DEAD | 1U << OB_VIEW_DISCARDED;
+
+	begin_with_all();
+	expect_list((struct ob_filter){ .views = open }, "a1 a2 b1 c1 c2 f1 g1 a3 h1 i1");
+	expect_list((struct ob_filter){ .views = open, .newest_first = true, .limit = 4 },
+		    "i1 h1 a3 g1");
+	expect_list((struct ob_filter){ .views = open, .after_seq = store_row("c1")->seq },
+		    "c2 f1 g1 a3 h1 i1");
+}
+OB_TEST_END
+
 OB_TEST(a_row_in_the_log_is_not_parked_by_another_partitions_queue)
 {
 	store_begin(1);
@@ -211,5 +226,6 @@ STORE_CASES(list, a_list_goes_both_ways_and_by_pages, every_member_of_a_filter_n
 	    without_a_reader_every_target_is_listed_as_if_nothing_was_read,
 	    an_unknown_reader_cannot_be_listed,
 	    a_message_is_listed_by_its_exception_or_the_progress,
+	    what_is_not_published_is_listed_once,
 	    a_row_in_the_log_is_not_parked_by_another_partitions_queue,
 	    a_late_row_is_pending_though_its_number_is_passed, a_listed_row_has_all_its_fields)

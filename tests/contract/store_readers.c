@@ -165,6 +165,17 @@ OB_TEST(a_reader_tells_where_it_stands)
 	ck_assert_int_eq(r->moved_at_us, fx.start_us + 30000);
 	ck_assert_uint_eq(r->workers, 1);
 	ck_assert_uint_eq(r->exceptions, 1);
+
+	/* One partition is ahead of the others. */
+	store_put_all("a2 b2");
+	store_read(100, 0);
+	fx.part_count = 1;
+	store_advance_ms(10);
+	store_record();
+	r = look("main");
+	ck_assert_int_eq(r->low_pos, last);
+	ck_assert_int_eq(r->high_pos, store_row("b2")->seq);
+	ck_assert_int_eq(r->moved_at_us, fx.start_us + 40000);
 	store_operate(OB_VERB_DISCARD, "b1", 1, 0);
 	store_advance_ms(1000);
 	r = look("main");

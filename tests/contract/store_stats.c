@@ -31,6 +31,28 @@ OB_TEST(an_empty_log_has_nothing_to_count)
 }
 OB_TEST_END
 
+/* All lie above the lowest position, some of them not above that of their own partition. */
+OB_TEST(what_one_partition_has_behind_it_is_not_pending_there)
+{
+	store_begin(2);
+	store_hold_all(60000);
+	store_put_all("a1 b1 c1 d1 e1 f1");
+	store_read(99, 0);
+
+	uint32_t first = fx.parts[0].partition;
+	uint64_t left = 0;
+
+	for (uint32_t i = 0; i < fx.batch.count; i++)
+		left += fx.batch.messages[i].partition != first;
+	ck_assert_uint_gt(left, 0);
+	ck_assert_uint_lt(left, fx.batch.count);
+	fx.part_count = 1;
+	store_record();
+	look("main", 0);
+	ck_assert_uint_eq(stats[0].count[OB_VIEW_PENDING], left);
+}
+OB_TEST_END
+
 OB_TEST(messages_are_counted_by_view_for_each_reader)
 {
 	store_begin(1);
@@ -144,6 +166,7 @@ OB_TEST(the_oldest_message_that_is_due_is_known)
 }
 OB_TEST_END
 
-STORE_CASES(stats, an_empty_log_has_nothing_to_count, messages_are_counted_by_view_for_each_reader,
-	    counting_stops_at_the_cap, a_queue_counts_once_however_long_it_is,
-	    the_oldest_message_that_is_due_is_known)
+STORE_CASES(stats, an_empty_log_has_nothing_to_count,
+	    what_one_partition_has_behind_it_is_not_pending_there,
+	    messages_are_counted_by_view_for_each_reader, counting_stops_at_the_cap,
+	    a_queue_counts_once_however_long_it_is, the_oldest_message_that_is_due_is_known)

@@ -9,9 +9,24 @@
 static struct ob_gaps gaps;
 static struct ob_buf text = OB_BUF_INIT(1 << 20);
 
+/* From memory that ends with the text: a sanitizer sees a read beyond it. */
+static bool try_parse(const char *from)
+{
+	size_t n = strlen(from);
+	char *copy = malloc(n ? n : 1);
+
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, from, n);
+
+	bool ok = ob_gaps_parse(&gaps, (struct ob_str){ copy, n });
+
+	free(copy);
+	return ok;
+}
+
 static void parse(const char *from)
 {
-	ck_assert_msg(ob_gaps_parse(&gaps, ob_str(from)), "%s", from);
+	ck_assert_msg(try_parse(from), "%s", from);
 }
 
 static const char *format(void)
@@ -43,7 +58,7 @@ OB_TEST(what_is_not_a_list_is_refused)
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		ck_assert_msg(!ob_gaps_parse(&gaps, ob_str(texts[i])), "%s", texts[i]);
+		ck_assert_msg(!try_parse(texts[i]), "%s", texts[i]);
 }
 OB_TEST_END
 

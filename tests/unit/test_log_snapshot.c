@@ -56,8 +56,17 @@ OB_TEST(what_is_not_a_snapshot_is_refused)
 	};
 	struct ob_snapshot snapshot;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		ck_assert_msg(!ob_snapshot_parse(ob_str(texts[i]), &snapshot), "%s", texts[i]);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		/* In memory that ends with the text: a sanitizer sees a read beyond it. */
+		size_t n = strlen(texts[i]);
+		char *copy = malloc(n ? n : 1);
+
+		ck_assert_ptr_nonnull(copy);
+		memcpy(copy, texts[i], n);
+		ck_assert_msg(!ob_snapshot_parse((struct ob_str){ copy, n }, &snapshot), "%s",
+			      texts[i]);
+		free(copy);
+	}
 	ck_assert(!ob_snapshot_parse(OB_STR_NULL, &snapshot));
 }
 OB_TEST_END

@@ -75,7 +75,79 @@ OB_TEST(the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut)
 	ck_assert_str_eq(data.errors[3].text, "error 6");
 	ck_assert_uint_lt(strlen(data.errors[4].text), OB_LAST_ERROR_TEXT);
 	ck_assert_str_eq(data.errors[4].text + strlen(data.errors[4].text) - 3, "\xe2\x80\xa6");
+	/* An older one than those that are kept. */
+	(void)ob_err_set(&err, OUTBOX_ESINK, OB_ERR_RETRY, "too old");
+	ob_metrics_error(&metrics, 2, &err, NULL);
+	ob_metrics_read(&metrics, &data);
+	ck_assert_uint_eq(data.error_count, 5);
+	ck_assert_str_eq(data.errors[0].text, "error 3");
 	ob_metrics_done(&metrics);
+}
+OB_TEST_END
+
+/* The longest text that is kept whole, and one byte more; of characters of two bytes, none is cut.
+ */
+OB_TEST(a_text_is_cut_between_two_characters)
+{
+	struct ob_metrics metrics;
+	struct ob_metrics_data data;
+	struct ob_err err = { .kind = OB_ERR_RETRY };
+	char text[OB_LAST_ERROR_TEXT + 2] = "";
+
+	ob_metrics_init(&metrics, &(struct ob_uuid){ { 0 } });
+	memset(text, 'x', OB_LAST_ERROR_TEXT - 1);
+	memcpy(err.msg, text, sizeof(text));
+	ob_metrics_error(&metrics, 1, &err, NULL);
+	err.msg[OB_LAST_ERROR_TEXT - 1] = 'x';
+	ob_metrics_error(&metrics, 2, &err, NULL);
+	/* One byte, so that the limit falls into the middle of a character. */
+	for (size_t i = 1; i < OB_LAST_ERROR_TEXT; i += 2)
+		memcpy(err.msg + i, "\xc3\xa9", 2);
+	ob_metrics_error(&metrics, 3, &err, &(struct ob_uuid){ { 7 } });
+	ob_metrics_read(&metrics, &data);
+	ck_assert_str_eq(data.errors[0].text, text);
+	ck_assert_uint_eq(strlen(data.errors[1].text), OB_LAST_ERROR_TEXT - 1);
+	ck_assert_str_eq(data.errors[1].text + OB_LAST_ERROR_TEXT - 4, "\xe2\x80\xa6");
+	ck_assert_str_eq(data.errors[2].text + strlen(data.errors[2].text) - 5,
+			 "\xc3\xa9\xe2\x80\xa6");
+	ck_assert_uint_eq(data.errors[1].message.b[0], 0);
+	ck_assert_uint_eq(data.errors[2].message.b[0], 7);
+	ob_metrics_done(&metrics);
+}
+OB_TEST_END
+
+OB_TEST(what_several_workers_did_is_added_up_and_the_worst_of_them_counts)
+{
+	struct ob_metrics_data sum = { 0 };
+	const struct ob_metrics_data parts[] = {
+		{ .queued = 1,
+		  .fetch_us = 10,
+		  .settle_us = 20,
+		  .last_fetch_us = 5,
+		  .last_settle_us = 9,
+		  .oldest_unsettled_us = 7,
+		  .breaker = OB_BREAKER_HALF_OPEN },
+		{ .queued = 2,
+		  .fetch_us = 30,
+		  .settle_us = 40,
+		  .last_fetch_us = 6,
+		  .last_settle_us = 8,
+		  .oldest_unsettled_us = 4,
+		  .breaker = OB_BREAKER_CLOSED,
+		  .alarm = true },
+		{ .queued = 3, .breaker = OB_BREAKER_CLOSED },
+	};
+
+	for (size_t i = 0; i < 3; i++)
+		ob_metrics_add(&sum, &parts[i]);
+	ck_assert_uint_eq(sum.queued, 6);
+	ck_assert_uint_eq(sum.fetch_us, 40);
+	ck_assert_uint_eq(sum.settle_us, 60);
+	ck_assert_int_eq(sum.last_fetch_us, 6);
+	ck_assert_int_eq(sum.last_settle_us, 9);
+	ck_assert_int_eq(sum.oldest_unsettled_us, 7);
+	ck_assert_int_eq(sum.breaker, OB_BREAKER_HALF_OPEN);
+	ck_assert(sum.alarm);
 }
 OB_TEST_END
 
@@ -131,5 +203,7 @@ OB_SUITE("policy", each_kind_has_its_action,
 	 jitter_is_applied_both_ways, the_attempt_that_reaches_the_maximum_is_the_last,
 	 an_outage_never_ends_a_message,
 	 the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut,
+	 a_text_is_cut_between_two_characters,
+	 what_several_workers_did_is_added_up_and_the_worst_of_them_counts,
 	 errors_of_several_workers_are_merged_by_time,
 	 an_error_that_comes_again_is_counted_not_listed)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A relay with its threads, over a memory database and the system's clock. */
+#include "doubles/fault_store.h"
 #include "doubles/memory_sink.h"
 #include "relay/relay.h"
 #include "relay/sdnotify.h"
@@ -218,6 +219,31 @@ OB_TEST(a_relay_makes_its_reader_and_finds_it_again)
 }
 OB_TEST_END
 
+/* A store whose first check fails. */
+static int open_unsound(void *arg, struct ob_store **ret_store, struct ob_err *err)
+{
+	const struct ob_store_fault_plan fails = { .nth = 1,
+						   .only = UINT64_C(1) << OB_STORE_FAULT_check };
+	struct ob_store *inner;
+	int r = stall_open(arg, &inner, err);
+
+	return r < 0 ? r : ob_store_fault_new(inner, &fails, ret_store, err);
+}
+
+OB_TEST(a_relay_does_not_start_where_the_check_fails)
+{
+	struct ob_relay *relay = make(1), *other = NULL;
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_relay_conf conf = { .relay = &config,
+				      .open_store = open_unsound,
+				      .open_sink = open_sink };
+
+	ck_assert_int_eq(ob_relay_new(&conf, &other, &err), OUTBOX_ESTORE);
+	ck_assert_ptr_null(other);
+	unmake(relay);
+}
+OB_TEST_END
+
 OB_TEST(the_reader_says_what_it_reads)
 {
 	const char *types[] = { "Order*", "Paid" }, *aggregates[] = { "order" };
@@ -354,7 +380,7 @@ OB_TEST_END
 OB_SUITE("relay", threads_deliver_everything_once_and_release_on_stop,
 	 a_relay_that_is_freed_while_it_runs_stops,
 	 a_relay_that_cannot_have_a_second_connection_goes_on_with_one,
-	 a_relay_makes_its_reader_and_finds_it_again, the_reader_says_what_it_reads,
-	 a_replay_delivers_its_part_and_says_that_it_has_ended,
+	 a_relay_makes_its_reader_and_finds_it_again, a_relay_does_not_start_where_the_check_fails,
+	 the_reader_says_what_it_reads, a_replay_delivers_its_part_and_says_that_it_has_ended,
 	 once_delivers_what_is_due_and_leaves, once_without_work_reports_zero,
 	 once_says_that_the_sink_is_down, the_service_manager_hears_us_when_it_listens)
