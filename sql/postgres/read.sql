@@ -112,8 +112,8 @@ SELECT pg_get_serial_sequence('{outbox}', replace('{seq}', '"', ''))::regclass::
 -- reading has locked them.
 SELECT CASE WHEN has_sequence_privilege($1::bigint::oid, 'SELECT, USAGE') THEN pg_sequence_last_value($1::bigint::oid) END,
        bool_and(c.relfilenode = pg_relation_filenode(c.oid))::int
-  FROM pg_class AS c WHERE c.oid IN ('{outbox}'::regclass, '{exceptions}'::regclass)
-    OR c.oid = ANY (ARRAY(SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = '{outbox}'::regclass))
+  FROM pg_class AS c WHERE c.oid = ANY (ARRAY['{outbox}'::regclass::oid, '{exceptions}'::regclass::oid]
+    || ARRAY(SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = '{outbox}'::regclass))
 
 -- name: read_large
 -- The bodies of the messages $1.

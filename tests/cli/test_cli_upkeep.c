@@ -80,7 +80,8 @@ OB_TEST(cleanup_keeps_what_a_reader_has_not_delivered_and_names_the_reader)
 	SAYS("removed 0 rows; reader mail holds what is left: it stands still since "
 	     "2026-01-01T00:00:00.000000Z, start it or forget it with 'outbox readers remove mail'",
 	     "cleanup", "--published", "30m");
-	SAYS("{\"rows\":0,\"dead\":0,\"batches\":0,\"held_by\":\"mail\","
+	SAYS("{\"rows\":0,\"dead\":0,\"batches\":0,\"partitions_made\":0,\"partitions_dropped\":0,"
+	     "\"held_by\":\"mail\","
 	     "\"held_since\":\"2026-01-01T00:00:00.000000Z\"}",
 	     "cleanup", "--published", "30m", "--json");
 	ASK("SELECT count(*) FROM outbox", "9");
@@ -95,7 +96,8 @@ OB_TEST(cleanup_runs_batches_until_nothing_is_left)
 	begin_database();
 	put_finished();
 	pass_last();
-	SAYS("{\"rows\":5,\"dead\":0,\"batches\":3,\"held_by\":null,\"held_since\":null}",
+	SAYS("{\"rows\":5,\"dead\":0,\"batches\":3,\"partitions_made\":0,\"partitions_dropped\":0,"
+	     "\"held_by\":null,\"held_since\":null}",
 	     "cleanup", "--published", "0", "--batch", "2", "--json");
 	ASK("SELECT seq FROM outbox WHERE seq < 9", "5 6 7 8");
 	end();

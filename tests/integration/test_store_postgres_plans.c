@@ -304,6 +304,45 @@ OB_TEST(exceptions_that_are_not_due_are_not_read)
 }
 OB_TEST_END
 
+/* Thirty partitions: each adds a row to what is read, no more. */
+OB_TEST(a_partitioned_log_is_read_by_its_indexes)
+{
+	const struct ob_setup setup = { .partition_count = 16,
+					.partitioned = true,
+					.partition_rows = 10000 };
+	struct ob_setup_done done;
+	struct worker w;
+
+	fixture_new();
+	PGconn *app = app_open(), *writer = app_open();
+	struct ob_store *store = store_open();
+	ok(ob_store_setup(store, &setup, &done, &err));
+	exec(app,
+	     "SELECT outbox_part_add(n * 10000, (n + 1) * 10000) FROM generate_series(4, 29) AS n");
+	worker_begin(&w, store, 1, 16);
+	insert(app, "delivered", DELIVERED);
+	drain(&w);
+	insert(app, "waiting", DELIVERED);
+	exec(writer, "BEGIN");
+	insert(writer, "open", 20);
+	insert(app, "next", 1200);
+	free(new_log());
+	(void)worker_read(&w, 500);
+	expect_rows("a backlog", 700);
+	ck_assert_uint_eq(worker_settle(&w), 0);
+	drain(&w);
+	exec(writer, "COMMIT");
+	insert(app, "more", 1200);
+	expect_drain(&w, "late", 1500);
+	expect_list(store, "list by id", (struct ob_filter){ .id = &batch.messages[0].id }, 1, 50);
+	worker_end(&w);
+	ob_store_free(store);
+	PQfinish(app);
+	PQfinish(writer);
+}
+OB_TEST_END
+
 PG_SUITE_WITH("store_postgres_plans", explaining,
 	      nothing_reads_more_than_it_returns_on_a_table_that_was_never_analysed,
-	      nor_with_statistics_that_are_wrong, exceptions_that_are_not_due_are_not_read)
+	      nor_with_statistics_that_are_wrong, exceptions_that_are_not_due_are_not_read,
+	      a_partitioned_log_is_read_by_its_indexes)

@@ -244,7 +244,9 @@ const struct ob_cmd ob_cmd_cleanup = {
 		"section of the store; the options name others.\n\n"
 		"A message that a reader has not delivered yet stays, however old it is; so does a "
 		"dead message that holds its key. When a reader that stands still holds rows that "
-		"are old enough, the line says which one and since when.",
+		"are old enough, the line says which one and since when.\n\n"
+		"From a log that is partitioned by number (`setup --partitioned`) whole table "
+		"partitions are dropped, and new ones are made ahead; the line says how many.",
 	.examples = examples,
 	.options = options,
 	.args_size = sizeof(struct cleanup_args),
