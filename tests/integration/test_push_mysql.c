@@ -79,8 +79,8 @@ OB_TEST(every_field_arrives_whatever_the_session_is)
 	static const char *const sessions[] = {
 		"SET NAMES latin1, sql_mode = '', time_zone = '-11:30'",
 		"SET NAMES cp1251, sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
-		"SET NAMES utf8mb3, sql_mode = /*M! 'ORACLE' */ /*!80000 'ANSI' */, "
-		"time_zone = '+13:00'",
+		("SET NAMES utf8mb3, sql_mode = /*M! 'ORACLE' */ /*!80000 'ANSI' */, "
+		 "time_zone = '+13:00'"),
 	};
 	const struct outbox_message message = {
 		.aggregate_type = "größe",

@@ -40,9 +40,9 @@ struct rig {
 	struct ob_memsink_plan plan;
 	struct ob_config_relay relay;
 	struct ob_log relay_log;
-	struct ob_buf said;         /* what was logged, line by line */
+	struct ob_buf said;              /* what was logged, line by line */
 	struct ob_store_thread *settler; /* of nodes that start from now on; NULL: none */
-	int64_t end_seq;            /* likewise */
+	int64_t end_seq;                 /* likewise */
 	struct rig_node nodes[4];
 	uint32_t node_count;
 	/* called before the worker's call reaches the database; NULL: nothing */
