@@ -280,6 +280,24 @@ OB_TEST(max_bytes_ends_the_batch_but_one_message_always_fits)
 }
 OB_TEST_END
 
+/* A store may fetch large bodies by themselves: with each limit another one counts as large. */
+OB_TEST(a_message_is_read_whole_whatever_the_limit_of_bytes)
+{
+	static const char payload[] = "\"12345678\"", headers[] = "{\"h\":1}";
+
+	store_begin(1);
+	store_hold_all(60000);
+	store_put((struct outbox_message){
+		.event_type = "a", .payload = payload, .headers = headers });
+	for (size_t max = 0; max < 48; max++) {
+		store_forget();
+		store_read_with((struct ob_read){ .limit = 1, .max_bytes = max });
+		ck_assert(ob_str_eq(store_got("a")->payload, ob_str(payload)));
+		ck_assert(ob_str_eq(store_got("a")->headers, ob_str(headers)));
+	}
+}
+OB_TEST_END
+
 OB_TEST(headers_count_towards_max_bytes)
 {
 	store_begin(1);
@@ -422,7 +440,8 @@ STORE_CASES(read, an_empty_log_is_success_with_an_empty_batch,
 	    all_partitions_are_read_in_the_order_of_the_log, a_partition_goes_on_from_its_own_place,
 	    the_limit_is_respected_and_says_whether_there_is_more,
 	    a_limit_of_zero_reads_nothing_of_the_log_and_moves_nothing,
-	    max_bytes_ends_the_batch_but_one_message_always_fits, headers_count_towards_max_bytes,
+	    max_bytes_ends_the_batch_but_one_message_always_fits,
+	    a_message_is_read_whole_whatever_the_limit_of_bytes, headers_count_towards_max_bytes,
 	    nothing_overtakes_a_message_that_does_not_fit,
 	    a_read_that_finds_nothing_moves_to_the_end_of_the_log,
 	    a_full_read_moves_to_its_last_message,

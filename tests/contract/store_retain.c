@@ -308,6 +308,33 @@ OB_TEST(a_dead_message_that_was_not_reached_is_not_forgotten)
 }
 OB_TEST_END
 
+/* What another partition has behind it says nothing of this one. */
+OB_TEST(a_dead_message_that_its_own_partition_did_not_reach_is_not_forgotten)
+{
+	store_begin(2);
+	store_hold_all(INT64_C(1000000000));
+	store_put_all("a1 b1 c1 d1 e1 f1");
+	store_read(99, 0);
+
+	uint32_t last = fx.parts[1].partition;
+	char dead[8] = "";
+
+	for (uint32_t i = 0; i < fx.batch.count; i++) {
+		if (fx.batch.messages[i].partition == last)
+			(void)snprintf(dead, sizeof(dead), "%s", fx.batch.messages[i].event_type.p);
+	}
+	ck_assert_str_ne(dead, "");
+	store_operate(OB_VERB_SKIP, dead, 1, 0);
+	/* The other one records so often that its number is the highest. */
+	fx.part_count = 1;
+	for (int i = 0; i < 3; i++)
+		store_record();
+	store_advance_ms(INT64_C(1000000));
+	retain(0, 0, 99);
+	store_expect_state(dead, OB_STATE_DEAD);
+}
+OB_TEST_END
+
 OB_TEST(a_discarded_message_goes_like_a_published_one)
 {
 	begin_with("a1 b1");
@@ -529,6 +556,7 @@ STORE_CASES(retain, what_is_delivered_goes_when_it_is_old_enough,
 	    a_row_with_an_exception_stays, a_row_with_an_exception_of_any_reader_stays,
 	    dead_messages_go_on_request_but_not_those_that_hold,
 	    a_dead_message_that_was_not_reached_is_not_forgotten,
+	    a_dead_message_that_its_own_partition_did_not_reach_is_not_forgotten,
 	    a_discarded_message_goes_like_a_published_one, the_limit_is_kept_and_more_is_told,
 	    a_limit_of_zero_removes_nothing, the_newest_row_of_the_journal_stays_for_ever,
 	    the_journal_is_pruned, one_row_a_minute_stays_while_it_is_young,

@@ -197,6 +197,30 @@ OB_TEST(a_commit_after_a_deadlock_is_an_error_and_not_a_loss)
 OB_TEST_END
 
 /* Nothing that a worker does waits for a row that is not committed. */
+OB_TEST(a_lease_that_someone_has_locked_is_passed_over)
+{
+	struct ob_lease *leases;
+	struct worker w;
+	size_t count;
+
+	fixture_begin(4);
+	worker_begin(&w, "root", 1);
+	ok(ob_store_leave(w.store, "main", &w.id, &fault));
+	MYSQL *other = fixture_connect("root");
+	sql(other, "START TRANSACTION");
+	sql(other,
+	    "UPDATE outbox_leases SET lease_epoch = lease_epoch + 1 WHERE reader = 'main' "
+	    "AND partition_no = 0");
+	ok(ob_store_take(w.store, "main", &w.id, 2, 60000, &w.arena, &leases, &count, &fault));
+	ck_assert_uint_eq(count, 2);
+	ck_assert_uint_eq(leases[0].partition, 1);
+	ck_assert_uint_eq(leases[1].partition, 2);
+	mysql_close(other);
+	worker_end(&w);
+	fixture_end();
+}
+OB_TEST_END
+
 OB_TEST(an_open_producer_holds_up_nobody)
 {
 	const struct ob_retain retain = { .published_ms = 0, .dead_ms = 0, .limit = 100 };
@@ -374,7 +398,8 @@ MYSQL_SUITE("MySQL store", hostile_settings_of_the_server_do_not_matter,
 	    a_connection_killed_inside_a_transaction_loses_it_whole,
 	    a_lock_that_lasts_is_busy_and_changes_nothing,
 	    a_settle_waits_for_a_takeover_and_then_changes_nothing,
-	    a_commit_after_a_deadlock_is_an_error_and_not_a_loss, an_open_producer_holds_up_nobody,
+	    a_commit_after_a_deadlock_is_an_error_and_not_a_loss,
+	    a_lease_that_someone_has_locked_is_passed_over, an_open_producer_holds_up_nobody,
 	    a_worker_is_inside_no_transaction_between_its_calls,
 	    a_frozen_transaction_does_not_stop_a_takeover,
 	    a_worker_whose_connection_is_gone_is_reaped_at_once, the_mariadb_client_writes_messages)

@@ -161,6 +161,30 @@ OB_TEST(producers_that_waited_for_a_lock_keep_their_order)
 }
 OB_TEST_END
 
+OB_TEST(a_lease_that_someone_has_locked_is_passed_over)
+{
+	fixture_new();
+	PGconn *other = app_open();
+	struct ob_store *store = store_new(4);
+	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
+	struct ob_lease *leases;
+	const struct ob_uuid me = uuid(1);
+	uint32_t partitions;
+	size_t count;
+
+	ck_assert_str_eq(delivered(store), ""); /* makes the reader */
+	ok(ob_store_seed(store, "default", &partitions, &err));
+	exec(other, "BEGIN; SELECT 1 FROM outbox_leases WHERE partition_no = 0 FOR UPDATE");
+	ok(ob_store_take(store, "default", &me, 2, 60000, &arena, &leases, &count, &err));
+	ck_assert_uint_eq(count, 2);
+	ck_assert_uint_eq(leases[0].partition, 1);
+	ck_assert_uint_eq(leases[1].partition, 2);
+	ob_arena_done(&arena);
+	ob_store_free(store);
+	PQfinish(other);
+}
+OB_TEST_END
+
 /* ---- fencing --------------------------------------------------------- */
 
 /* The new owner's row is not committed yet when the old one settles: it waits, and loses. */
@@ -452,7 +476,7 @@ OB_TEST_END
 
 PG_SUITE("store_postgres", hostile_session_defaults_change_nothing,
 	 tables_live_in_the_schema_of_the_layout, producers_that_waited_for_a_lock_keep_their_order,
-	 a_zombie_changes_nothing_after_a_takeover,
+	 a_lease_that_someone_has_locked_is_passed_over, a_zombie_changes_nothing_after_a_takeover,
 	 a_killed_connection_is_down_once_and_then_made_again,
 	 a_statement_that_takes_too_long_is_ended_by_the_server, a_crash_of_the_server_is_survived,
 	 a_commit_wakes_a_waiting_store, without_notify_there_is_no_trigger_and_nothing_to_wait_on,

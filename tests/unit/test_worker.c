@@ -437,6 +437,45 @@ OB_TEST(ordering_by_partition_holds_the_whole_partition)
 }
 OB_TEST_END
 
+enum { SINK_FD = 78 };
+
+static int sink_fd(struct ob_sink *sink)
+{
+	(void)sink;
+	return SINK_FD;
+}
+
+/* What the driver would poll when there is nothing to do. */
+static int waits_on(const struct rig_node *node)
+{
+	struct ob_step step;
+
+	do {
+		ob_worker_step(node->worker, &step);
+	} while (step.worked);
+	return step.sink_fd;
+}
+
+/* Else a confirmation would be noticed only when the driver wakes for something else. */
+OB_TEST(while_a_message_is_at_the_sink_the_driver_waits_for_the_sink)
+{
+	rig_init(&rig);
+	rig.silent = "1";
+	struct rig_node *node = rig_start(&rig, &ob_sink_memory);
+	struct ob_sink_ops ops = *node->sink->ops;
+
+	ops.fd = sink_fd;
+	node->sink->ops = &ops;
+	rig_run_ms(&rig, 100);
+	ck_assert_int_eq(waits_on(node), -1);
+	rig_push(&rig, "a", "1");
+	rig_run_ms(&rig, 2000);
+	ck_assert_uint_eq(rig_metrics(node).in_flight, 1);
+	ck_assert_int_eq(waits_on(node), SINK_FD);
+	rig_done(&rig);
+}
+OB_TEST_END
+
 OB_SUITE("worker", a_plain_sink_gets_everything_in_order, an_ordered_sink_gets_everything_in_order,
 	 a_late_and_shuffled_sink_keeps_the_order_of_a_key, messages_without_a_key_need_no_order,
 	 a_failed_message_parks_its_key_and_releases_it_in_order,
@@ -452,4 +491,5 @@ OB_SUITE("worker", a_plain_sink_gets_everything_in_order, an_ordered_sink_gets_e
 	 a_paused_node_changes_nothing_when_it_resumes, without_order_everything_is_delivered_once,
 	 without_order_a_failure_holds_nothing,
 	 what_a_sink_that_was_down_did_not_get_the_next_worker_delivers,
-	 ordering_by_partition_holds_the_whole_partition)
+	 ordering_by_partition_holds_the_whole_partition,
+	 while_a_message_is_at_the_sink_the_driver_waits_for_the_sink)
