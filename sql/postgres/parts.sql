@@ -34,7 +34,8 @@ EXISTS (SELECT 1 FROM {readers} AS r CROSS JOIN {>all_partitions} AS i CROSS JOI
 
 -- name: parts_functions
 -- part_add: one more table. It is made first and attached then, which keeps nobody from writing. An index of it has the name
--- by which a duplicate is told from others.
+-- by which a duplicate is told from others. Writers may have come that far meanwhile: then their rows stand where all else does, and
+-- the next time it is made further ahead.
 -- part_empty: nobody can commit a row into a table that is locked. Is there still none of a transaction that a reader may not
 -- have seen, and no exception, all of it may go. Who has drawn a number of it and waits for the lock inserts it afterwards.
 -- part_drop: those that are empty. Nobody holds a number while the whole log is locked.
@@ -54,7 +55,7 @@ BEGIN
     replace('{name:sq_p}', '"', '') || low, place, leaf);{/}
   EXECUTE format('ALTER TABLE {outbox} ATTACH PARTITION %s.%I FOR VALUES FROM (%s) TO (%s)', place, leaf, low, high);
   RETURN true;
-EXCEPTION WHEN lock_not_available THEN
+EXCEPTION WHEN lock_not_available OR check_violation THEN
   RETURN false;
 END
 $part_add$;

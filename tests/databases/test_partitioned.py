@@ -186,7 +186,7 @@ def nothing_is_lost_while_writers_push(db):
         connection.close()
         pushed.append(count)
 
-    writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    writers = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(3)]
     for thread in writers:
         thread.start()
     got, dropped, made = [], 0, 0
