@@ -120,8 +120,8 @@ OB_TEST_END
  */
 OB_TEST(a_worker_frozen_inside_a_transaction_keeps_nobody_out_for_long)
 {
-	static const char *const faults[] = { "store.before_commit:13:stop",
-					      "store.before_commit:14:stop" };
+	static const char *const faults[] = { "store.before_commit:20:stop",
+					      "store.before_commit:21:stop" };
 	static struct rig rigs[2];
 	struct ob_child frozen[2], heir[2];
 
