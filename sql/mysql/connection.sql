@@ -19,6 +19,10 @@ SET SESSION /*M! max_statement_time = {=statement_seconds}, idle_transaction_tim
 -- A lock of REPEATABLE READ also covers the gap behind the last row: it would block producers.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
 
+-- name: session_reads
+-- Of a connection that only looks.
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY
+
 -- name: idle_unlimited
 -- While the caller of a push reads from a slow pipe.
 SET @outbox_idle = 0 /*M! , SESSION idle_transaction_timeout = 0 */
@@ -60,6 +64,18 @@ SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'
 
 -- name: durability
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog
+
+-- name: prepared
+XA RECOVER
+
+-- name: old_transactions
+-- With the right PROCESS: the age of the oldest transaction in seconds, its connection, and what is not purged yet. The table has
+-- the times of the host's zone.
+SELECT COALESCE(TIMESTAMPDIFF(SECOND, t.trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')), 0), COALESCE(t.trx_mysql_thread_id, 0),
+       (SELECT m.COUNT FROM information_schema.INNODB_METRICS AS m WHERE m.NAME = 'trx_rseg_history_len')
+  FROM (SELECT 1) AS one
+  LEFT JOIN (SELECT x.trx_started, x.trx_mysql_thread_id FROM information_schema.INNODB_TRX AS x
+              WHERE x.trx_mysql_thread_id <> CONNECTION_ID() ORDER BY x.trx_started LIMIT 1) AS t ON TRUE
 
 -- name: sees_statements_mariadb
 -- An error without the right PROCESS; else not 0.

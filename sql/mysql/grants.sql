@@ -25,6 +25,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {exceptions} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {workers} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {leases} TO {name:relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {throughput} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {audit} TO {name:relay};
 GRANT SELECT ON {fn:messages} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:producer};

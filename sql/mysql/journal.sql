@@ -279,3 +279,6 @@ SELECT partition_no FROM {leases} ORDER BY reader, partition_no FOR UPDATE
 
 -- name: any_lease
 SELECT EXISTS (SELECT 1 FROM {leases} WHERE lease_owner IS NOT NULL AND lease_until > UTC_TIMESTAMP(6))
+
+-- name: reader_refilter
+UPDATE {readers} SET filter = :filter WHERE name = :reader

@@ -20,9 +20,9 @@ SELECT {>this_minute}, :reader, :id, g.published, g.failed
     ON DUPLICATE KEY UPDATE published = {throughput}.published + VALUES(published), failed = {throughput}.failed + VALUES(failed)
 
 -- name: beat
-INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, session)
-VALUES (:id, :reader, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), :published, :failed, @outbox_session)
-    ON DUPLICATE KEY UPDATE heartbeat_until = VALUES(heartbeat_until), published = VALUES(published), failed = VALUES(failed), session = VALUES(session)
+INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, session, state)
+VALUES (:id, :reader, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), :published, :failed, @outbox_session, :state)
+    ON DUPLICATE KEY UPDATE heartbeat_until = VALUES(heartbeat_until), published = VALUES(published), failed = VALUES(failed), session = VALUES(session), state = VALUES(state)
 
 -- name: is_gone
 -- Its heartbeat is over, or its connection.
@@ -53,7 +53,7 @@ DELETE FROM {workers} WHERE id = :id AND reader = :reader
 SELECT IF(IS_USED_LOCK({>session_lock}) <=> CONNECTION_ID(), RELEASE_LOCK({>session_lock}), 0)
 
 -- name: workers
-SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed
+SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed, state
   FROM {workers}
  WHERE heartbeat_until > UTC_TIMESTAMP(6) AND (:reader IS NULL OR reader = :reader)
  ORDER BY id
@@ -136,3 +136,14 @@ SELECT l.reader, l.partition_no, l.lease_owner, l.lease_epoch, l.lease_until,
   LEFT JOIN {batches} AS b ON b.reader = n.reader AND b.partition_no = n.partition_no AND b.batch = n.batch
  WHERE :reader IS NULL OR l.reader = :reader
  ORDER BY l.reader, l.partition_no
+
+-- name: audit
+INSERT INTO {audit} (at, who, origin, verb, reader, filter, messages, plan, reason)
+VALUES (UTC_TIMESTAMP(6), :who, :origin, :verb, :reader, :filter, :messages, :plan, :reason)
+    ON DUPLICATE KEY UPDATE messages = {audit}.messages + :more
+
+-- name: audits
+SELECT number, at, who, origin, verb, reader, filter, messages, plan, reason
+  FROM {audit}
+ WHERE number < :before AND (:reader IS NULL OR reader = :reader) AND (:verb IS NULL OR verb = :verb)
+ ORDER BY number DESC LIMIT :limit

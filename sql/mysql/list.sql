@@ -57,24 +57,27 @@ EXISTS (SELECT 1 FROM JSON_TABLE(CONCAT('["', REPLACE(p.seen, ',', '","'), '"]')
 (SELECT p.at FROM {batches} AS p
   WHERE p.reader = r.name AND p.partition_no = m.{partition_no} AND {>covered} ORDER BY p.batch LIMIT 1)
 
--- name: message_columns
--- A message, in the order of src/store/sql/message.h.
+-- name: message_fields
+-- A message but for its payload and headers, in the order of src/store/sql/message.h.
 m.{seq}, 0 AS `#txid`, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{ordering_key}, m.{target}, m.{partition_no}, m.{priority},
 m.{created_at}, m.{available_at}, {?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at} AS `#occurred_at`{/},
 {?revision}m.{revision}{/}{!revision}1 AS `#revision`{/}, {?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL AS `#sequence_number`{/},
 {?correlation_id}m.{correlation_id}{/}{!correlation_id}NULL AS `#correlation_id`{/},
-{?causation_id}m.{causation_id}{/}{!causation_id}NULL AS `#causation_id`{/},
-m.{payload}, {?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/}
+{?causation_id}m.{causation_id}{/}{!causation_id}NULL AS `#causation_id`{/}
+
+-- name: message_columns
+{>message_fields}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/}
 
 -- name: list_columns
 -- A message, and what only a listing shows.
-SELECT STRAIGHT_JOIN {>message_columns},
-       {?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL AS `#snapshot`{/},
-       e.last_error, {>view_now}, e.state, e.attempts, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL)
+SELECT STRAIGHT_JOIN {>message_fields}, IF(:brief, NULL, m.{payload}), {?headers}IF(:brief, NULL, m.{headers}){/}{!headers}NULL AS `#headers`{/},
+       {?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}IF(:brief, NULL, m.{snapshot}){/}{!snapshot}NULL AS `#snapshot`{/},
+       e.last_error, {>view_now}, e.state, e.attempts, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL),
+       COALESCE(OCTET_LENGTH(m.{payload}), -1)
 
 -- name: verb_columns
 -- What a verb must know of it.
-SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered_now}
+SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered_now}, m.{ordering_key}
 
 -- name: from_log
   FROM {readers} AS r
@@ -99,8 +102,8 @@ SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>
  WHERE r.name = :reader AND {>matches}
 
 -- name: and_open
--- Rows that some partition's progress does not cover, and that are no exception. None, where only an exception gives these views.
- AND :views & ~(1 << {=view_failed} | 1 << {=view_dead} | 1 << {=view_discarded}) AND e.seq IS NULL AND (m.{seq} > :low :gaps)
+-- Rows that some partition's progress does not cover, and that are no exception, where these are wanted.
+ AND :backlog AND e.seq IS NULL AND (m.{seq} > :low :gaps)
 
 -- name: this_id
 {?+string_id}:id_text{/}{!+string_id}:id{/}
@@ -108,7 +111,9 @@ SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>
 -- name: matches
 m.{seq} > :after AND m.{seq} < :before AND (:id IS NULL OR m.{id} = {>this_id}) AND (:key IS NULL OR m.{ordering_key} = :key)
  AND (:aggregate_type IS NULL OR m.{aggregate_type} = :aggregate_type) AND (:aggregate_id IS NULL OR m.{aggregate_id} = :aggregate_id)
- AND (:event_type IS NULL OR m.{event_type} = :event_type) AND (:views = 0 OR (:views >> {>view_now}) & 1)
+ AND (:event_type IS NULL OR m.{event_type} = :event_type)
+ AND (:correlation_id IS NULL OR {?correlation_id}m.{correlation_id} = :correlation_id{/}{!correlation_id}FALSE{/})
+ AND (:error IS NULL OR LOCATE(:error, e.last_error) > 0) AND (:views = 0 OR (:views >> {>view_now}) & 1)
 
 -- name: in_order
  ORDER BY m.{seq} :direction LIMIT :limit
@@ -147,7 +152,7 @@ m.{seq} > :after AND m.{seq} < :before AND (:id IS NULL OR m.{id} = {>this_id}) 
 ({>verb_columns} {>from_exceptions} {>in_order}) UNION ALL ({>verb_columns} {>from_log} {>and_open} {>in_order}) {>all_in_order}
 
 -- name: verb_these
-SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered}
+SELECT STRAIGHT_JOIN m.{seq}, m.{partition_no}, e.state, e.attempts, e.queue, {>covered}, m.{ordering_key}
   FROM {readers} AS r
   JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{target} = r.target
   {>exception_of_row}

@@ -59,7 +59,7 @@ ALTER TABLE {outbox} REORGANIZE PARTITION `pmax` INTO (:partitions)
 
 -- name: retain_rest
 -- As retain_candidates, of what lies above all partitions.
-SELECT m.{seq} FROM {outbox} PARTITION (`pmax`) AS m FORCE INDEX (PRIMARY)
+SELECT STRAIGHT_JOIN m.{seq} FROM {outbox} PARTITION (`pmax`) AS m FORCE INDEX (PRIMARY)
  WHERE m.{seq} <= :pos AND m.{target} IN (SELECT r.target FROM {readers} AS r)
    AND NOT EXISTS (SELECT 1 FROM {readers} AS r
      STRAIGHT_JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = m.{partition_no} AND e.seq = m.{seq})

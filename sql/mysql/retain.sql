@@ -2,8 +2,17 @@
 
 -- name: retain_candidates
 -- A plain read: it sees committed rows only, so the DELETE by number waits for no writer. What nobody reads waits for its reader.
-SELECT m.{seq} FROM {outbox} AS m FORCE INDEX (PRIMARY)
+-- STRAIGHT_JOIN: MariaDB 11 may begin with the readers otherwise, and then sorts all that may go, for each batch.
+SELECT STRAIGHT_JOIN m.{seq} FROM {outbox} AS m FORCE INDEX (PRIMARY)
  WHERE m.{seq} <= :pos AND m.{target} IN (SELECT r.target FROM {readers} AS r)
+   AND NOT EXISTS (SELECT 1 FROM {readers} AS r
+     STRAIGHT_JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = m.{partition_no} AND e.seq = m.{seq})
+ ORDER BY m.{seq} LIMIT :limit
+
+-- name: retain_these
+-- The same, of these numbers.
+SELECT m.{seq} FROM {outbox} AS m FORCE INDEX (PRIMARY)
+ WHERE m.{seq} IN (:numbers) AND m.{seq} <= :pos AND m.{target} IN (SELECT r.target FROM {readers} AS r)
    AND NOT EXISTS (SELECT 1 FROM {readers} AS r
      STRAIGHT_JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = m.{partition_no} AND e.seq = m.{seq})
  ORDER BY m.{seq} LIMIT :limit
@@ -35,6 +44,9 @@ SELECT b.partition_no, b.batch FROM {batches} AS b
      SELECT 1 FROM {batches} AS c WHERE c.reader = :reader AND c.partition_no = :partition AND c.batch = b.batch + 1
         AND TIMESTAMPDIFF(MINUTE, '1970-01-01', c.at) = TIMESTAMPDIFF(MINUTE, '1970-01-01', b.at))))
  ORDER BY b.batch LIMIT :limit
+
+-- name: forget_audit
+DELETE FROM {audit} WHERE at < TIMESTAMPADD(DAY, -{=audit_days}, UTC_TIMESTAMP(6))
 
 -- name: forget_throughput
 DELETE FROM {throughput} WHERE minute < TIMESTAMPADD(HOUR, -25, UTC_TIMESTAMP(6))

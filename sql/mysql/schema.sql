@@ -125,7 +125,8 @@ CREATE TABLE IF NOT EXISTS {workers} (
   heartbeat_until DATETIME(6) NOT NULL,
   published BIGINT NOT NULL DEFAULT 0,
   failed BIGINT NOT NULL DEFAULT 0,
-  session TINYINT NOT NULL DEFAULT 0
+  session TINYINT NOT NULL DEFAULT 0,
+  state VARCHAR(4000) NOT NULL DEFAULT ''
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
 -- name: leases_table
@@ -148,6 +149,27 @@ CREATE TABLE IF NOT EXISTS {throughput} (
   published BIGINT NOT NULL DEFAULT 0,
   failed BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (minute, reader, worker)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
+-- name: add_state
+-- To a table that was made before it.
+ALTER TABLE {workers} ADD COLUMN state VARCHAR(4000) NOT NULL DEFAULT '';
+
+-- name: audit_table
+-- What people did. plan names one decision: a verb that runs in pieces counts up one row.
+CREATE TABLE IF NOT EXISTS {audit} (
+  number BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  at DATETIME(6) NOT NULL,
+  who VARCHAR(255) NOT NULL,
+  origin VARCHAR(32) NOT NULL,
+  verb VARCHAR(64) NOT NULL,
+  reader VARCHAR(250) NOT NULL DEFAULT '',
+  filter VARCHAR(2048) NOT NULL DEFAULT '',
+  messages BIGINT NOT NULL DEFAULT 0,
+  plan VARCHAR(64) NOT NULL,
+  reason VARCHAR(1024) NOT NULL DEFAULT '',
+  UNIQUE KEY {name:audit_plan} (plan),
+  KEY {name:audit_at} (at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
 -- name: messages_view

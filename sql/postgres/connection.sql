@@ -6,6 +6,10 @@
 -- READ WRITE: a standby refuses, also to read; nothing may be sent from there.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
 
+-- name: begin_read
+-- Of a connection that only looks.
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY
+
 -- name: begin_snapshot
 -- All statements see the same.
 BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE
@@ -53,7 +57,27 @@ SELECT pg_notify($1, $2)
 -- name: ping
 SELECT 1
 
--- name: advise
--- reset_val: of the user and the database, not what a transaction of ours has set.
+-- name: diagnose
+-- reset_val: of the user and the database, not what a transaction of ours has set. Ages in seconds.
 SELECT current_setting('fsync'), (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
-       (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())
+       current_setting('full_page_writes'),
+       (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()),
+       (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(prepared))::bigint, 0) FROM pg_prepared_xacts WHERE database = current_database()),
+       coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0), coalesce(a.pid, 0)::bigint, a.state,
+       (SELECT count(*) FROM pg_stat_activity AS h
+         WHERE h.datname = current_database() AND h.backend_type IS NULL)
+  FROM (SELECT 1) AS one
+  LEFT JOIN (SELECT s.xact_start, s.pid, s.state FROM pg_stat_activity AS s
+              WHERE s.datname = current_database() AND s.backend_type = 'client backend' AND s.pid <> pg_backend_pid() AND s.xact_start IS NOT NULL
+              ORDER BY s.xact_start LIMIT 1) AS a ON true
+
+-- name: diagnose_tables
+-- Our tables, of a partitioned log its partitions: rows and vacuum as the statistics have them, -1 for never.
+SELECT c.relname::text, coalesce(s.n_live_tup, 0), coalesce(s.n_dead_tup, 0),
+       coalesce(extract(epoch FROM clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum))::bigint, -1),
+       age(c.relfrozenxid)::bigint, current_setting('autovacuum_freeze_max_age')::bigint
+  FROM (SELECT to_regclass(n)::oid AS oid
+          FROM unnest(ARRAY['{outbox}', '{readers}', '{batches}', '{exceptions}', '{leases}', '{workers}', '{throughput}', '{audit}']) AS n) AS t
+  JOIN pg_class AS c ON c.oid = t.oid OR c.oid IN (SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = t.oid)
+  LEFT JOIN pg_stat_all_tables AS s ON s.relid = c.oid
+ WHERE c.relkind = 'r'

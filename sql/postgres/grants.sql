@@ -40,7 +40,7 @@ GRANT INSERT ({id}, {aggregate_type}, {aggregate_id}, {event_type}, {payload}, {
   {?occurred_at}, {occurred_at}{/}) ON {outbox} TO {name:producer};
 GRANT SELECT, DELETE ON {outbox} TO {name:relay};
 GRANT SELECT, INSERT, DELETE ON {readers}, {batches} TO {name:relay};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {exceptions}, {leases}, {workers}, {throughput} TO {name:relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {exceptions}, {leases}, {workers}, {throughput}, {audit} TO {name:relay};
 GRANT SELECT ON {fn:messages} TO {name:relay};
 GRANT SELECT ON {meta} TO {name:relay}, {name:producer};
 COMMIT;

@@ -14,11 +14,11 @@ SELECT date_trunc('minute', clock_timestamp(), 'UTC'), :reader, :id::uuid, g.pub
 
 -- name: beat
 -- :session the key of the session lock (NULL: none). A row that was removed is made again.
-INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, session)
-SELECT :id::uuid, :reader, :hostname, :pid::bigint, now, now + :ttl::bigint * interval '1 microsecond', :published::bigint, :failed::bigint, :session::bigint
+INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, session, state)
+SELECT :id::uuid, :reader, :hostname, :pid::bigint, now, now + :ttl::bigint * interval '1 microsecond', :published::bigint, :failed::bigint, :session::bigint, :state
   FROM (SELECT clock_timestamp() AS now) AS c
     ON CONFLICT (id) DO UPDATE SET heartbeat_until = excluded.heartbeat_until, published = excluded.published,
-       failed = excluded.failed, session = excluded.session
+       failed = excluded.failed, session = excluded.session, state = excluded.state
 
 -- name: session_lock
 SELECT pg_try_advisory_lock($1::bigint)::int
@@ -57,7 +57,7 @@ UPDATE {leases} SET lease_owner = NULL, lease_until = 'epoch', updated_at = cloc
 DELETE FROM {workers} WHERE reader = :reader AND id = :id::uuid
 
 -- name: workers
-SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed
+SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed, state
   FROM {workers}
  WHERE heartbeat_until > (SELECT clock_timestamp()) AND (:reader::text IS NULL OR reader = :reader)
  ORDER BY id
@@ -132,3 +132,14 @@ SELECT minute, sum(published)::bigint, sum(failed)::bigint
  WHERE minute > date_trunc('minute', (SELECT clock_timestamp()), 'UTC') - :minutes::bigint * interval '1 minute'
    AND minute <= (SELECT clock_timestamp()) AND (:reader::text IS NULL OR reader = :reader)
  GROUP BY minute HAVING sum(published) > 0 OR sum(failed) > 0 ORDER BY minute
+
+-- name: audit
+INSERT INTO {audit} AS a (at, who, origin, verb, reader, filter, messages, plan, reason)
+VALUES (clock_timestamp(), :who, :origin, :verb, :reader, :filter, :messages::bigint, :plan, :reason)
+    ON CONFLICT (plan) DO UPDATE SET messages = a.messages + :more::bigint
+
+-- name: audits
+SELECT number, at, who, origin, verb, reader, filter, messages, plan, reason
+  FROM {audit}
+ WHERE number < :before::bigint AND (:reader::text IS NULL OR reader = :reader) AND (:verb::text IS NULL OR verb = :verb)
+ ORDER BY number DESC LIMIT :limit::bigint

@@ -44,7 +44,9 @@ CASE WHEN (e.state IS NULL OR e.state = {=done}) AND {>covered} THEN (
 (:reader::text IS NULL OR (m.{target} = (SELECT r.target FROM {readers} AS r WHERE r.name = :reader)) IS TRUE)
 AND (:id::uuid IS NULL OR m.{id} = :id::uuid{?+string_id}::text{/}) AND (:key::text IS NULL OR m.{ordering_key} = :key)
 AND (:aggregate_type::text IS NULL OR m.{aggregate_type} = :aggregate_type) AND (:aggregate_id::text IS NULL OR m.{aggregate_id} = :aggregate_id)
-AND (:event_type::text IS NULL OR m.{event_type} = :event_type) AND m.{seq} > :after::bigint AND m.{seq} < :before::bigint
+AND (:event_type::text IS NULL OR m.{event_type} = :event_type)
+AND (:correlation_id::text IS NULL OR {?correlation_id}m.{correlation_id} = :correlation_id{/}{!correlation_id}false{/})
+AND (:error::text IS NULL OR strpos(e.last_error, :error) > 0) AND m.{seq} > :after::bigint AND m.{seq} < :before::bigint
 
 -- name: in_views
 -- Bits of views; 0 is any.
@@ -57,15 +59,16 @@ LEFT JOIN LATERAL (SELECT b.* FROM {batches} AS b WHERE b.reader = :reader AND b
 
 -- name: list_rows
 -- Columns of the messages that "#found" names, in the order of src/store/sql/message.h.
-SELECT {>message_columns}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL::json{/},
-       {?partition_key}m.{partition_key}{/}{!partition_key}NULL::text{/}, {?snapshot}m.{snapshot}{/}{!snapshot}NULL::json{/}, e.last_error,
-       ({>view_of})::bigint, e.state::bigint, e.attempts::bigint, e.due, e.since, {>published_at}
+SELECT {>message_columns}, CASE WHEN :brief::bigint = 0 THEN m.{payload} END, {?headers}CASE WHEN :brief::bigint = 0 THEN m.{headers} END{/}{!headers}NULL::json{/},
+       {?partition_key}m.{partition_key}{/}{!partition_key}NULL::text{/}, {?snapshot}CASE WHEN :brief::bigint = 0 THEN m.{snapshot} END{/}{!snapshot}NULL::json{/}, e.last_error,
+       ({>view_of})::bigint, e.state::bigint, e.attempts::bigint, e.due, e.since, {>published_at},
+       coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), -1)::bigint
   FROM "#found" AS f CROSS JOIN LATERAL (SELECT m.* FROM {outbox} AS m WHERE m.{seq} = f.seq OFFSET 0) AS m {>beside}
  ORDER BY f.seq :direction
 
 -- name: verb_rows
 -- What a verb must know of them.
-SELECT f.seq, m.{partition_no}, e.state::bigint, e.attempts::bigint, e.queue, ({>covered})::int
+SELECT f.seq, m.{partition_no}, e.state::bigint, e.attempts::bigint, e.queue, ({>covered})::int, m.{ordering_key}
   FROM "#found" AS f CROSS JOIN LATERAL (SELECT m.* FROM {outbox} AS m WHERE m.{seq} = f.seq OFFSET 0) AS m {>beside}
  ORDER BY f.seq
 
@@ -88,6 +91,10 @@ WITH "#found" AS MATERIALIZED (
   {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} :direction LIMIT :limit::bigint
 )
 
+-- name: waits
+-- Are rows that are no exception wanted? Asked once: a long backlog is not read for what failed.
+:backlog::bigint <> 0
+
 -- name: found_open
 -- Without what is published: exceptions, what lies after the positions, and what came late.
 WITH "#at" AS MATERIALIZED (
@@ -102,12 +109,12 @@ WITH "#at" AS MATERIALIZED (
     UNION ALL
     SELECT x.seq FROM (
       SELECT m.{seq} AS seq FROM {outbox} AS m {>beside}
-       WHERE m.{seq} > (SELECT min(pos) FROM "#at") AND e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
+       WHERE {>waits} AND m.{seq} > (SELECT min(pos) FROM "#at") AND e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
        ORDER BY m.{seq} :direction LIMIT :limit::bigint) AS x
     UNION ALL
     SELECT x.seq FROM (
       SELECT m.{seq} AS seq FROM ({>late_rows}) AS m {>beside}
-       WHERE e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
+       WHERE {>waits} AND e.seq IS NULL AND NOT {>covered} AND {>matches} AND {>in_views}
        ORDER BY m.{seq} :direction LIMIT :limit::bigint) AS x
     ) AS u ORDER BY u.seq :direction LIMIT :limit::bigint
 )

@@ -82,3 +82,6 @@ DELETE FROM {batches} WHERE reader = :reader
 
 -- name: remove_reader
 DELETE FROM {readers} WHERE name = :reader
+
+-- name: reader_refilter
+UPDATE {readers} SET filter = :filter WHERE name = :reader

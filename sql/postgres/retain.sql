@@ -29,6 +29,19 @@ WITH "#old" AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM "#gone"), (SELECT count(*) FROM "#old")
 
+-- name: retain_these
+-- The same, of the numbers $3.
+WITH "#old" AS MATERIALIZED (
+  SELECT m.{seq} AS seq FROM {outbox} AS m
+   WHERE m.{seq} = ANY ($3::bigint[]) AND m.{seq} <= $1::bigint AND (m.{txid} < $2::text::xid8) IS TRUE
+     AND m.{target} = ANY (ARRAY(SELECT r.target FROM {readers} AS r))
+     AND (SELECT 1 FROM {exceptions} AS e WHERE e.reader = ANY (ARRAY(SELECT r.name FROM {readers} AS r))
+             AND e.partition_no = m.{partition_no} AND e.seq = m.{seq} LIMIT 1) IS NULL
+), "#gone" AS (
+  DELETE FROM {outbox} WHERE {seq} IN (SELECT seq FROM "#old") RETURNING 1
+)
+SELECT (SELECT count(*) FROM "#gone"), (SELECT count(*) FROM "#old")
+
 -- name: is_covered
 -- Does progress say so itself that the row of the exception e is not to be read? Or is there no such row?
 coalesce((SELECT (SELECT {>covered} FROM {batches} AS b WHERE b.reader = e.reader AND b.partition_no = e.partition_no ORDER BY b.batch DESC LIMIT 1)
@@ -60,6 +73,9 @@ DELETE FROM {batches} AS d USING {readers} AS r CROSS JOIN {>all_partitions} AS 
     SELECT b.batch, b.at FROM {batches} AS b WHERE b.reader = r.name AND b.partition_no = i::smallint ORDER BY b.batch LIMIT $1::bigint) AS n) AS n
  WHERE d.reader = r.name AND d.partition_no = i::smallint AND d.batch = n.batch
    AND n.newer <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
+
+-- name: retain_audit
+DELETE FROM {audit} WHERE at < (SELECT clock_timestamp()) - {=audit_days} * interval '1 day'
 
 -- name: retain_throughput
 DELETE FROM {throughput} WHERE minute < (SELECT clock_timestamp()) - interval '25 hours'

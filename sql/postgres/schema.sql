@@ -107,7 +107,8 @@ CREATE TABLE IF NOT EXISTS {workers} (
   heartbeat_until timestamptz NOT NULL,
   published bigint NOT NULL DEFAULT 0,
   failed bigint NOT NULL DEFAULT 0,
-  session bigint
+  session bigint,
+  state text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 
 CREATE TABLE IF NOT EXISTS {throughput} (
@@ -119,6 +120,21 @@ CREATE TABLE IF NOT EXISTS {throughput} (
   PRIMARY KEY (minute, reader, worker)
 ) WITH (fillfactor = 50);
 
+-- What people did. plan names one decision: a verb that runs in pieces counts up one row.
+CREATE TABLE IF NOT EXISTS {audit} (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL,
+  messages bigint NOT NULL DEFAULT 0,
+  who text NOT NULL,
+  origin text NOT NULL,
+  verb text NOT NULL,
+  reader text NOT NULL DEFAULT '' COLLATE "C",
+  filter text NOT NULL DEFAULT '',
+  plan text NOT NULL UNIQUE COLLATE "C",
+  reason text NOT NULL DEFAULT ''
+);
+CREATE INDEX IF NOT EXISTS {name:audit_at} ON {audit} (at);
+
 CREATE TABLE IF NOT EXISTS {meta} (
   name text PRIMARY KEY,
   value bigint NOT NULL
@@ -129,6 +145,10 @@ INSERT INTO {meta} (name, value)
 SELECT 'schema_version', {=schema_version} UNION ALL SELECT 'partition_count', {=partition_count}
  UNION ALL SELECT 'system_identifier', system_identifier FROM pg_control_system()
     ON CONFLICT DO NOTHING;
+
+-- name: add_state
+-- To a table that was made before it.
+ALTER TABLE {workers} ADD COLUMN state text NOT NULL DEFAULT '';
 
 -- name: indexes
 CREATE UNIQUE INDEX IF NOT EXISTS {name:uniq_id} ON {outbox} ({id}, {target});

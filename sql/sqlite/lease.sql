@@ -13,10 +13,10 @@ SELECT :now / 60000000 * 60000000, :reader, :id, g.published, g.failed
    SET published = published + excluded.published, failed = failed + excluded.failed;
 
 -- name: beat
-INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed)
-VALUES (:id, :reader, :hostname, :pid, :now, :now + :ttl, :published, :failed)
+INSERT INTO {workers} (id, reader, hostname, pid, started_at, heartbeat_until, published, failed, state)
+VALUES (:id, :reader, :hostname, :pid, :now, :now + :ttl, :published, :failed, :state)
     ON CONFLICT (id) DO UPDATE
-   SET heartbeat_until = excluded.heartbeat_until, published = excluded.published, failed = excluded.failed;
+   SET heartbeat_until = excluded.heartbeat_until, published = excluded.published, failed = excluded.failed, state = excluded.state;
 
 -- name: numbering
 
@@ -42,7 +42,7 @@ DELETE FROM {workers} WHERE id = :id AND reader = :reader;
 -- name: leave_session
 
 -- name: workers
-SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed
+SELECT id, reader, hostname, pid, started_at, heartbeat_until, published, failed, state
   FROM {workers}
  WHERE heartbeat_until > :now AND (:reader IS NULL OR reader = :reader)
  ORDER BY id;
@@ -108,3 +108,14 @@ SELECT l.reader, l.partition_no, l.lease_owner, l.lease_epoch, l.lease_until,
    AND b.batch = (SELECT max(c.batch) FROM {batches} AS c WHERE c.reader = l.reader AND c.partition_no = l.partition_no)
  WHERE :reader IS NULL OR l.reader = :reader
  ORDER BY l.reader, l.partition_no;
+
+-- name: audit
+INSERT INTO {audit} (at, who, origin, verb, reader, filter, messages, plan, reason)
+VALUES (:now, :who, :origin, :verb, :reader, :filter, :messages, :plan, :reason)
+    ON CONFLICT (plan) DO UPDATE SET messages = messages + :more;
+
+-- name: audits
+SELECT number, at, who, origin, verb, reader, filter, messages, plan, reason
+  FROM {audit}
+ WHERE number < :before AND (:reader IS NULL OR reader = :reader) AND (:verb IS NULL OR verb = :verb)
+ ORDER BY number DESC LIMIT :limit;

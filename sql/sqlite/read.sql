@@ -1,14 +1,16 @@
 -- Reading the log, the exceptions that are due, and listing.
 
--- name: message_columns
--- What sending needs of a message, in the order of src/store/sql/message.h.
+-- name: message_fields
+-- What sending needs of a message but its payload and headers, in the order of src/store/sql/message.h.
 o.{seq}, 0, o.{id}, o.{aggregate_type}, o.{aggregate_id}, o.{event_type}, o.{ordering_key}, o.{target}, o.{partition_no}, o.{priority},
 o.{created_at}, o.{available_at}, {?occurred_at}o.{occurred_at}{/}{!occurred_at}o.{created_at}{/},
 {?revision}o.{revision}{/}{!revision}1{/},
 {?sequence_number}o.{sequence_number}{/}{!sequence_number}NULL{/},
 {?correlation_id}o.{correlation_id}{/}{!correlation_id}NULL{/},
-{?causation_id}o.{causation_id}{/}{!causation_id}NULL{/},
-o.{payload}, {?headers}o.{headers}{/}{!headers}NULL{/}
+{?causation_id}o.{causation_id}{/}{!causation_id}NULL{/}
+
+-- name: message_columns
+{>message_fields}, o.{payload}, {?headers}o.{headers}{/}{!headers}NULL{/}
 
 -- name: position
 -- Of reader r in the partition of row o: up to here, everything without an exception is delivered.
@@ -115,6 +117,8 @@ SELECT o.{seq} AS seq, {>exception_view} AS view
 o.{seq} > :after AND o.{seq} < :before AND (:key IS NULL OR o.{ordering_key} = :key)
  AND (:aggregate_type IS NULL OR o.{aggregate_type} = :aggregate_type) AND (:aggregate_id IS NULL OR o.{aggregate_id} = :aggregate_id)
  AND (:event_type IS NULL OR o.{event_type} = :event_type)
+ AND (:correlation_id IS NULL OR {?correlation_id}o.{correlation_id} = :correlation_id{/}{!correlation_id}false{/})
+ AND (:error IS NULL OR instr(e.last_error, :error) > 0)
 
 -- name: found
 -- The numbers of the rows, in order; before it "viewed", what they are found in.
@@ -127,9 +131,9 @@ WITH viewed AS ({>viewed}), found AS ({>found})
 WITH viewed AS ({>viewed} AND o.{id} = {>this_id}), found AS ({>found})
 
 -- name: found_open
--- Exceptions, and rows that no position covers: these only where not an exception alone gives the views.
+-- Exceptions, and rows that no position covers, where these are wanted.
 WITH viewed AS ({>viewed_exceptions} UNION ALL {>viewed}
-    AND :views & ~(1 << {=view_failed} | 1 << {=view_dead} | 1 << {=view_discarded}) AND o.{seq} > {>low} AND e.seq IS NULL), found AS ({>found})
+    AND :backlog AND o.{seq} > {>low} AND e.seq IS NULL), found AS ({>found})
 
 -- name: low
 -- The lowest position of the reader.
@@ -142,13 +146,14 @@ WITH viewed AS ({>viewed_exceptions} UNION ALL {>viewed}
   LEFT JOIN {exceptions} AS e ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq}
 
 -- name: list_rows
-SELECT {>message_columns},
-       {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/}, {?snapshot}o.{snapshot}{/}{!snapshot}NULL{/}, e.last_error,
-       (SELECT {>view_number} FROM (SELECT {>view_until_now} :now {>view_after_now} AS view) AS w), e.state, e.attempts, e.due, e.since, {>published_at}
+SELECT {>message_fields}, iif(:brief, NULL, o.{payload}), {?headers}iif(:brief, NULL, o.{headers}){/}{!headers}NULL{/},
+       {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/}, {?snapshot}iif(:brief, NULL, o.{snapshot}){/}{!snapshot}NULL{/}, e.last_error,
+       (SELECT {>view_number} FROM (SELECT {>view_until_now} :now {>view_after_now} AS view) AS w), e.state, e.attempts, e.due, e.since, {>published_at},
+       coalesce(length(CAST(o.{payload} AS BLOB)), -1)
 {>beside};
 
 -- name: verb_rows
-SELECT o.{seq}, o.{partition_no}, e.state, e.attempts, e.queue, o.{seq} <= {>position}
+SELECT o.{seq}, o.{partition_no}, e.state, e.attempts, e.queue, o.{seq} <= {>position}, o.{ordering_key}
 {>beside};
 
 -- name: list_any

@@ -237,6 +237,17 @@ DELETE FROM {outbox} AS o
    AND NOT EXISTS (SELECT 1 FROM {readers} AS r CROSS JOIN {exceptions} AS e
         ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq});
 
+-- name: retain_these
+-- The same, of the numbers in the list :only.
+DELETE FROM {outbox} AS o
+ WHERE o.{seq} IN (SELECT value FROM json_each(:only)) AND o.{seq} <= :bound
+   AND EXISTS (SELECT 1 FROM {readers} AS r WHERE r.target = o.{target})
+   AND NOT EXISTS (SELECT 1 FROM {readers} AS r CROSS JOIN {exceptions} AS e
+        ON e.reader = r.name AND e.partition_no = o.{partition_no} AND e.seq = o.{seq});
+
+-- name: retain_audit
+DELETE FROM {audit} WHERE at < :now - {=audit_days} * 86400000000;
+
 -- name: retain_throughput
 DELETE FROM {throughput} WHERE minute < :now - 25 * 3600000000;
 
@@ -247,3 +258,6 @@ DELETE FROM {throughput} WHERE minute < :now - 25 * 3600000000;
           FROM {readers} AS r CROSS JOIN n CROSS JOIN {batches} AS b ON {>newest} GROUP BY r.name) AS k
  WHERE (SELECT o.{created_at} FROM {outbox} AS o WHERE o.{seq} > k.pos AND o.{target} = k.target ORDER BY o.{seq} LIMIT 1) <= :since
  ORDER BY k.pos LIMIT 1;
+
+-- name: reader_refilter
+UPDATE {readers} SET filter = :filter WHERE name = :reader;

@@ -91,7 +91,8 @@ CREATE TABLE IF NOT EXISTS {workers} (
   heartbeat_until INTEGER NOT NULL,
   published INTEGER NOT NULL DEFAULT 0,
   failed INTEGER NOT NULL DEFAULT 0,
-  session INTEGER NOT NULL DEFAULT 0
+  session INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS {throughput} (
@@ -103,12 +104,31 @@ CREATE TABLE IF NOT EXISTS {throughput} (
   PRIMARY KEY (minute, reader, worker)
 ) STRICT, WITHOUT ROWID;
 
+-- What people did. plan names one decision: a verb that runs in pieces counts up one row.
+CREATE TABLE IF NOT EXISTS {audit} (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  who TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  verb TEXT NOT NULL,
+  reader TEXT NOT NULL DEFAULT '',
+  filter TEXT NOT NULL DEFAULT '',
+  messages INTEGER NOT NULL DEFAULT 0,
+  plan TEXT NOT NULL UNIQUE,
+  reason TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX IF NOT EXISTS {name:audit_at} ON {audit} (at);
+
 CREATE TABLE IF NOT EXISTS {meta} (
   name TEXT PRIMARY KEY NOT NULL,
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 INSERT OR IGNORE INTO {meta} (name, value) VALUES ('schema_version', {=schema_version}), ('partition_count', {=partition_count});
+
+-- name: add_state
+-- To a table that was made before it.
+ALTER TABLE {workers} ADD COLUMN state TEXT NOT NULL DEFAULT '';
 
 -- name: now
 -- The host's clock, as SQL has it: for writers without our library, and the view.

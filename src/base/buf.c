@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool reserve(struct ob_buf *b, size_t more)
+bool ob_buf_reserve(struct ob_buf *b, size_t more)
 {
 	if (b->failed)
 		return false;
@@ -32,7 +32,7 @@ static bool reserve(struct ob_buf *b, size_t more)
 
 void ob_buf_add(struct ob_buf *b, struct ob_str s)
 {
-	if (!reserve(b, s.n))
+	if (!ob_buf_reserve(b, s.n))
 		return;
 	if (s.n)
 		memcpy(b->data + b->len, s.p, s.n);
@@ -61,7 +61,7 @@ void ob_buf_addf(struct ob_buf *b, const char *fmt, ...)
 		b->failed = true;
 		return;
 	}
-	if (!reserve(b, (size_t)n))
+	if (!ob_buf_reserve(b, (size_t)n))
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);

@@ -42,6 +42,8 @@ struct ob_buf {
 #define OB_BUF_INIT(limit) ((struct ob_buf){ .max = (limit) })
 
 void ob_buf_add(struct ob_buf *b, struct ob_str s);
+/* Room for `more` bytes after data[len], for whoever writes them there; false: it has failed. */
+bool ob_buf_reserve(struct ob_buf *b, size_t more);
 void ob_buf_adds(struct ob_buf *b, const char *text);
 void ob_buf_addc(struct ob_buf *b, char c);
 void ob_buf_addf(struct ob_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

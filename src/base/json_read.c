@@ -71,6 +71,18 @@ bool ob_json_next(struct ob_json_cursor *cursor, struct ob_json_member *ret)
 	return true;
 }
 
+bool ob_json_next_item(struct ob_json_cursor *cursor, struct ob_str *ret)
+{
+	if (*cursor->p == ']')
+		return false;
+	*ret = cut_value(cursor);
+	skip_space(cursor);
+	if (*cursor->p == ',')
+		cursor->p++;
+	skip_space(cursor);
+	return true;
+}
+
 /* ---- strings --------------------------------------------------------- */
 
 static unsigned hex4(const char *p)

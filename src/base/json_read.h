@@ -21,6 +21,9 @@ void ob_json_begin(struct ob_json_cursor *cursor, struct ob_str object);
 /* The next member; false behind the last. Of members with the same name all come. */
 bool ob_json_next(struct ob_json_cursor *cursor, struct ob_json_member *ret);
 
+/* The same for a list: ob_json_begin(), then the next value. */
+bool ob_json_next_item(struct ob_json_cursor *cursor, struct ob_str *ret);
+
 /*
  * The text of a string with its quotes, into `out`, which has room for raw.n bytes;
  * returns how many there are, at most raw.n - 2. It may hold NULs.

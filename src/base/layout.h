@@ -49,6 +49,7 @@ enum ob_column {
 	X(leases) \
 	X(workers) \
 	X(throughput) \
+	X(audit) \
 	X(meta)
 
 enum ob_table {

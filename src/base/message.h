@@ -63,6 +63,7 @@ struct ob_message {
 	struct ob_str partition_key, snapshot, last_error;
 	enum ob_view view;
 	int64_t due_us, since_us, published_at_us; /* 0: not set */
+	int64_t payload_bytes;                     /* -1: a tombstone */
 };
 
 /* "pending" ...; and back: the view, or -1. */

@@ -130,6 +130,8 @@ bool ob_exception_decide(const struct ob_decide *decide, const struct ob_message
 
 static bool verb_allowed(enum ob_verb verb, const struct ob_verb_row *row)
 {
+	if (verb == OB_VERB_DELIVER)
+		return row->covered && !row->excepted;
 	if (!row->excepted) /* not tried or under way; or delivered */
 		return verb != OB_VERB_RETRY && !row->covered;
 	switch (row->state) {
@@ -163,6 +165,16 @@ bool ob_exception_verb(enum ob_verb verb, const struct ob_verb_row *row,
 		.due = OB_DUE_NEVER,
 	};
 
+	if (verb == OB_VERB_DELIVER) {
+		/* At the end of its queue, by number; what the reader meets later waits behind it.
+		 */
+		change.state = OB_STATE_WAITING;
+		change.due = row->key.p ? OB_DUE_NEVER : OB_DUE_AFTER;
+		change.queue = row->key;
+		*ret_change = change;
+		*ret_promote = row->key.p != NULL;
+		return true;
+	}
 	if (verb == OB_VERB_RETRY) {
 		/* One that is out of its queue stays out: its key has gone on. */
 		change.state = OB_STATE_WAITING;

@@ -109,6 +109,8 @@ enum ob_verb {
 	OB_VERB_RETRY,   /* failed, dead: due now, attempts 0, the error text stays */
 	OB_VERB_SKIP,    /* anything not published or dead: dead, its key goes on; dead-hold: too */
 	OB_VERB_DISCARD, /* anything not published: never delivered, its key goes on */
+	OB_VERB_DELIVER, /* what the position has passed and no exception names: as if it were new
+			  */
 };
 
 /* A message as a verb finds it. */
@@ -119,6 +121,7 @@ struct ob_verb_row {
 	uint32_t partition, attempts;
 	int64_t seq;
 	struct ob_str queue;
+	struct ob_str key; /* DELIVER: the queue that it goes into */
 };
 
 /* False: its state does not allow the verb. *ret_change holds ADD or SET (was_attempts as found).

@@ -246,7 +246,10 @@ int ob_lanes_outcomes(struct ob_lanes *l, struct ob_ack *acks, size_t max)
 
 	for (struct ob_lane_item *item; n < max && (item = l->done); n++) {
 		acks[n].tag = item->delivery.tag;
-		acks[n].err = item->kind == OB_ERR_NONE ? OB_ERR_INIT : *item->err;
+		if (item->kind == OB_ERR_NONE)
+			acks[n].err.kind = OB_ERR_NONE; /* the rest of it says nothing */
+		else
+			acks[n].err = *item->err;
 		l->done = item->next;
 		if (!l->done)
 			l->done_end = &l->done;

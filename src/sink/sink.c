@@ -44,6 +44,9 @@ const struct ob_sink_backend ob_sink_backends[] = {
 	{ .name = "exec",
 	  .ops = &ob_sink_exec,
 	  .help = "NDJSON lines to a program of your own, which answers each." },
+	{ .name = "sql",
+	  .ops = &ob_sink_sql,
+	  .help = "A statement in the database of the log, with the progress in one transaction." },
 	{ .name = "http",
 	  .ops = HTTP_OPS,
 	  .package = "libcurl4-openssl-dev and libssl-dev",
@@ -258,8 +261,15 @@ void ob_sink_describe(struct ob_sink *sink, struct ob_buf *out)
 	sink->ops->describe(sink, out);
 }
 
-void ob_sink_advise(struct ob_sink *sink, struct ob_buf *out)
+void ob_sink_advise(struct ob_sink *sink, struct ob_findings *out)
 {
 	if (sink->ops->advise)
 		sink->ops->advise(sink, out);
+}
+
+int ob_sink_probe(struct ob_sink *sink, const struct ob_str *destinations, size_t count,
+		  struct ob_findings *out, struct ob_err *err)
+{
+	assert(sink && (destinations || count == 0) && out && err);
+	return sink->ops->probe ? sink->ops->probe(sink, destinations, count, out, err) : 0;
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/finding.h"
 #include "base/message.h"
 #include "base/opt.h"
 
@@ -112,10 +113,32 @@ typedef void ob_sink_close_fn(struct ob_sink *sink);
 typedef void ob_sink_describe_fn(struct ob_sink *sink, struct ob_buf *out);
 
 /*
- * Optional. What works, and yet weakens a promise, as far as the last open() has found out: a line
- * for each into `out`, with what to do about it.
+ * Optional. What works, and yet weakens a promise, as far as the last open() has found out: a
+ * finding of ops->checks for each into `out`.
  */
-typedef void ob_sink_advise_fn(struct ob_sink *sink, struct ob_buf *out);
+typedef void ob_sink_advise_fn(struct ob_sink *sink, struct ob_findings *out);
+
+/*
+ * Optional. Ask the peer of a sink that is open, and idle, what it keeps and what its limits are,
+ * and whether each of `destinations` is there: findings of ops->checks into `out`, also for what is
+ * in order, and what advise() says. Sends no message and creates nothing. What the peer does not
+ * tell is left out; DOWN when it is away.
+ */
+typedef int ob_sink_probe_fn(struct ob_sink *sink, const struct ob_str *destinations, size_t count,
+			     struct ob_findings *out, struct ob_err *err);
+
+/*
+ * Optional, both. A handler in the log's own database: instead of send and poll the worker runs it
+ * in the transaction in which it records its progress, so that its effect is exactly once. Either
+ * the text of a statement with values of the message (see store.h), or a function, which gets the
+ * store with that transaction open and must not end it. It returns 0, or < 0: RETRY or REJECT about
+ * this message, DOWN, FATAL. It may be run again for the same message, if another one of the
+ * transaction fails; what it wrote there is undone before.
+ */
+struct ob_store;
+typedef const char *ob_sink_statement_fn(const struct ob_sink *sink);
+typedef int ob_sink_in_store_fn(struct ob_sink *sink, struct ob_store *store,
+				const struct ob_message *message, struct ob_err *err);
 
 enum {
 	/*
@@ -141,12 +164,15 @@ struct ob_sink_ops {
 	const char *name; /* "file": the `type` of a sinks: entry */
 	unsigned caps;
 	size_t size; /* of the backend's struct, whose first member is struct ob_sink */
-	const struct ob_opt *opts; /* what a `sinks:` entry may hold besides type */
+	const struct ob_opt *opts;     /* what a `sinks:` entry may hold besides type */
+	const struct ob_check *checks; /* what advise() and probe() check; NULL: nothing */
 	/*
 	 * Optional. What stands before the name of a CloudEvents attribute in a header, by the
 	 * binding of this transport: "ce-". NULL: there is no binding, only structured events go.
 	 */
 	const char *ce_prefix;
+	ob_sink_statement_fn *statement;
+	ob_sink_in_store_fn *in_store;
 	ob_sink_check_fn *check;
 	ob_sink_check_binary_fn *check_binary;
 	ob_sink_open_fn *open;
@@ -157,6 +183,7 @@ struct ob_sink_ops {
 	ob_sink_close_fn *close;
 	ob_sink_describe_fn *describe;
 	ob_sink_advise_fn *advise;
+	ob_sink_probe_fn *probe;
 };
 
 /* First member of every backend's own struct. */
@@ -198,7 +225,7 @@ void ob_sink_free(struct ob_sink *sink);
 
 /* The backends, one file each; see their options there. */
 extern const struct ob_sink_ops ob_sink_stdout, ob_sink_file, ob_sink_exec, ob_sink_http,
-	ob_sink_redis, ob_sink_kafka, ob_sink_rabbitmq, ob_sink_nats;
+	ob_sink_redis, ob_sink_kafka, ob_sink_rabbitmq, ob_sink_nats, ob_sink_sql;
 
 /* The operations; see the function types above. */
 ob_sink_open_fn ob_sink_open;
@@ -208,5 +235,6 @@ ob_sink_reset_fn ob_sink_reset;
 ob_sink_fd_fn ob_sink_fd;
 ob_sink_describe_fn ob_sink_describe;
 ob_sink_advise_fn ob_sink_advise;
+ob_sink_probe_fn ob_sink_probe;
 
 #endif

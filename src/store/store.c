@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "config.h"
+#include "store/audit.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -144,6 +145,7 @@ int ob_store_new(const struct ob_store_ops *ops, const struct ob_store_conf *con
 	store->url = conf->url;
 	store->layout = layout_or_default(conf->layout);
 	store->clock = conf->clock ? conf->clock : &ob_clock_system;
+	store->read_limit_ms = conf->read_limit_ms;
 	int r = ob_opt_defaults(ops->opts, store, err);
 	if (r < 0)
 		return r;
@@ -270,10 +272,19 @@ int ob_store_check(struct ob_store *store, struct ob_err *err)
 	return store->ops->check(store, err);
 }
 
-int ob_store_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
+int ob_store_diagnose(struct ob_store *store, struct ob_findings *out, struct ob_err *err)
 {
 	assert(store && out && err);
-	return store->ops->advise ? store->ops->advise(store, out, err) : 0;
+	return store->ops->diagnose ? store->ops->diagnose(store, out, err) : 0;
+}
+
+int ob_store_oldest(struct ob_store *store, int64_t *ret_age_us, struct ob_err *err)
+{
+	assert(store && ret_age_us && err);
+	if (store->ops->oldest)
+		return store->ops->oldest(store, ret_age_us, err);
+	*ret_age_us = -1;
+	return 0;
 }
 
 /* ---- writing --------------------------------------------------------- */
@@ -292,6 +303,36 @@ int ob_store_tx_push(struct ob_store *store, const struct outbox_message *messag
 	if (count == 0)
 		return 0;
 	return store->ops->tx_push(store, messages, count, ret_ids, ret_index, err);
+}
+
+int ob_store_tx_writer(struct ob_store *store, outbox **ret_writer, struct ob_err *err)
+{
+	if (!store->ops->tx_writer)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "this store has no events");
+	return store->ops->tx_writer(store, ret_writer, err);
+}
+
+int ob_store_tx_exec(struct ob_store *store, const struct ob_message_sql *sql,
+		     const struct ob_message *message, uint64_t *ret_changed, struct ob_err *err)
+{
+	assert(store && sql && message && ret_changed && err);
+	if (!store->ops->tx_exec)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL, "this store runs no SQL");
+	return store->ops->tx_exec(store, sql, message, ret_changed, err);
+}
+
+int ob_store_tx_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+{
+	assert(store && settle && err);
+	if (!store->ops->tx_settle)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "this store records no progress in a transaction of others");
+	return settle->part_count ? store->ops->tx_settle(store, settle, err) : 0;
+}
+
+void *ob_store_tx_native(struct ob_store *store)
+{
+	return store->ops->tx_native ? store->ops->tx_native(store) : NULL;
 }
 
 int ob_store_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
@@ -371,6 +412,7 @@ int ob_store_beat(struct ob_store *store, const struct ob_worker *worker, int64_
 		  struct ob_err *err)
 {
 	assert(store && worker && worker->reader.p && worker->hostname.p && ttl_ms > 0 && err);
+	assert(worker->state.n <= OB_WORKER_STATE_MAX);
 	return store->ops->beat(store, worker, ttl_ms, err);
 }
 
@@ -505,7 +547,33 @@ int ob_store_operate(struct ob_store *store, const struct ob_operate *operate,
 		     uint64_t *ret_changed, uint64_t *ret_refused, struct ob_err *err)
 {
 	assert(store && operate && operate->filter.reader && ret_changed && ret_refused && err);
-	return store->ops->operate(store, operate, ret_changed, ret_refused, err);
+	if (!operate->audit)
+		return store->ops->operate(store, operate, ret_changed, ret_refused, err);
+
+	OB_CLEANUP(ob_arena_done) struct ob_arena arena = OB_ARENA_INIT(OB_AUDIT_BYTES);
+	struct ob_operate audited = *operate;
+	struct ob_audit_row entry;
+	int r = ob_audit_row_clean(operate->audit, &arena, &entry, err);
+
+	audited.audit = &entry;
+	return r < 0 ? r : store->ops->operate(store, &audited, ret_changed, ret_refused, err);
+}
+
+int ob_store_audit(struct ob_store *store, const struct ob_audit_row *entry, struct ob_err *err)
+{
+	OB_CLEANUP(ob_arena_done) struct ob_arena arena = OB_ARENA_INIT(OB_AUDIT_BYTES);
+	struct ob_audit_row clean;
+
+	assert(store && entry && err);
+	int r = ob_audit_row_clean(entry, &arena, &clean, err);
+	return r < 0 ? r : store->ops->audit(store, &clean, err);
+}
+
+int ob_store_audits(struct ob_store *store, const struct ob_audit_ask *ask, struct ob_arena *arena,
+		    struct ob_audit_row **ret_entries, size_t *ret_count, struct ob_err *err)
+{
+	assert(store && ask && arena && ret_entries && ret_count && err);
+	return store->ops->audits(store, ask, arena, ret_entries, ret_count, err);
 }
 
 int ob_store_retain(struct ob_store *store, const struct ob_retain *retain, struct ob_arena *arena,

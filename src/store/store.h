@@ -31,16 +31,23 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/finding.h"
 #include "base/layout.h"
 #include "base/message.h"
 #include "base/opt.h"
+#include "base/worker_report.h"
 #include "log/exception.h"
 #include "log/progress.h"
 
 struct ob_store;
 struct ob_sql_driver;
 
-enum { OB_PARTITIONS_MAX = 1024, OB_SCHEMA_VERSION = 2, OB_LAST_ERROR_MAX = 1024 };
+enum {
+	OB_PARTITIONS_MAX = 1024,
+	OB_SCHEMA_VERSION = 2,
+	OB_LAST_ERROR_MAX = 1024,
+	OB_WORKER_STATE_MAX = OB_WORKER_REPORT_BYTES,
+};
 
 /* Numbers in each partition of a partitioned log, and the most. */
 #define OB_PARTITION_ROWS     INT64_C(1000000)
@@ -65,6 +72,8 @@ struct ob_setup {
 	bool partitioned; /* a new log is a table partitioned by seq; OUTBOX_EINVAL where there is
 			     none */
 	int64_t partition_rows; /* numbers of each of these; 0: OB_PARTITION_ROWS */
+	bool events; /* what an event store needs besides; OUTBOX_EINVAL for a partitioned log */
+	bool inbox;  /* what a consumer's database needs besides: store/inbox.h */
 };
 
 struct ob_setup_done {
@@ -106,10 +115,17 @@ typedef int ob_store_grants_sql_fn(const struct ob_layout *layout, const struct 
 typedef int ob_store_check_fn(struct ob_store *store, struct ob_err *err);
 
 /*
- * Optional. What works, and yet weakens a promise or will bite later: a line for each into `out`,
- * with what to do about it. Nothing to say is success.
+ * Optional. What works, and yet weakens a promise or will bite later, on top of check: a finding
+ * of ops->checks for each into `out`, and one that is ok for what was found in order. Reads only,
+ * and only what costs the same with any number of rows. What this user may not see is left out.
  */
-typedef int ob_store_advise_fn(struct ob_store *store, struct ob_buf *out, struct ob_err *err);
+typedef int ob_store_diagnose_fn(struct ob_store *store, struct ob_findings *out,
+				 struct ob_err *err);
+
+/* Optional. The age of the oldest transaction that is open; below 0: not known, or this user may
+ * not see it. Messages of such a transaction come late, and nothing of the database can be cleaned
+ * up behind it. */
+typedef int ob_store_oldest_fn(struct ob_store *store, int64_t *ret_age_us, struct ob_err *err);
 
 /* ---- writing, for the command line and tests ------------------------- */
 
@@ -128,6 +144,39 @@ typedef int ob_store_tx_push_fn(struct ob_store *store, const struct outbox_mess
 				size_t count, struct outbox_id *ret_ids, size_t *ret_index,
 				struct ob_err *err);
 typedef int ob_store_tx_end_fn(struct ob_store *store, bool commit, struct ob_err *err);
+/*
+ * Optional. The public library's handle on this connection, for the open transaction: to append
+ * events and to read streams. It is the store's, and valid until the transaction ends.
+ */
+typedef int ob_store_tx_writer_fn(struct ob_store *store, outbox **ret_writer, struct ob_err *err);
+
+/*
+ * SQL of the operator's with values of a message in it, parsed once: names with a colon, outside of
+ * quotes and comments. Texts: :id (canonical) :type :payload :headers :key :aggregate_type
+ * :aggregate_id :correlation_id :causation_id :target; numbers: :sequence (NULL: none) :revision
+ * :position; :occurred_at and :created_at, as the log's columns have them (SQLite: microseconds
+ * since 1970). An unknown name, a quote without end and a second statement are OUTBOX_ECONFIG. The
+ * caller frees it, after the stores that ran it or before.
+ */
+struct ob_message_sql;
+struct ob_store_ops;
+int ob_message_sql_parse(const struct ob_store_ops *ops, const char *text,
+			 struct ob_message_sql **ret_sql, struct ob_err *err);
+void ob_message_sql_free(struct ob_message_sql *sql); /* NULL is allowed */
+/*
+ * Optional. Run it in the open transaction with the values of `message`, as parameters. Rows that
+ * it returns are dropped. After a failure the transaction can only be ended by end(false). Kinds:
+ * DOWN as everywhere; FATAL if it can never run (a table or a right is missing, a mistake in the
+ * SQL); RETRY for all else: it is about this message. *ret_changed: rows, as the database counts
+ * them.
+ */
+typedef int ob_store_tx_exec_fn(struct ob_store *store, const struct ob_message_sql *sql,
+				const struct ob_message *message, uint64_t *ret_changed,
+				struct ob_err *err);
+
+/* Optional. The connection in the database's own library: sqlite3 *, PGconn *, MYSQL *. In the open
+ * transaction whoever gets it may do anything but end that. */
+typedef void *ob_store_tx_native_fn(struct ob_store *store);
 
 /* ---- readers --------------------------------------------------------- */
 
@@ -317,6 +366,13 @@ struct ob_settle {
 typedef int ob_store_settle_fn(struct ob_store *store, struct ob_settle *settle,
 			       struct ob_err *err);
 
+/*
+ * Optional: tx_settle. The same in the open transaction of tx_begin, so that progress is recorded
+ * if and only if what else was written there commits: a handler in this database has its effect
+ * exactly once. A part that is not SETTLED was taken by someone else: end the transaction by
+ * end(false). The rows are inserted last, so that a takeover never waits for a handler.
+ */
+
 /* ---- workers and leases ---------------------------------------------- */
 
 struct ob_worker {
@@ -325,12 +381,16 @@ struct ob_worker {
 	int32_t pid;
 	int64_t started_at_us, heartbeat_until_us; /* filled by the store */
 	uint64_t published, failed;                /* since it started */
+	/* What it knows of its sink and itself, as JSON (base/worker_report.h); absent or "":
+	 * nothing. */
+	struct ob_str state;
 };
 
 /*
  * Join, or renew the heartbeat for ttl_ms and write the counters; what they grew by since the last
- * beat is added to the throughput of this minute (row: minute, reader, worker). A worker that was
- * removed joins again. On a connection that keeps its session (not behind a pooler), the connection
+ * beat is added to the throughput of this minute (row: minute, reader, worker). Its `state`
+ * replaces the one before; at most OB_WORKER_STATE_MAX bytes. A worker that was removed joins
+ * again. On a connection that keeps its session (not behind a pooler), the connection
  * from now on holds a session lock in the worker's name; the workers row says whether.
  */
 typedef int ob_store_beat_fn(struct ob_store *store, const struct ob_worker *worker, int64_t ttl_ms,
@@ -464,27 +524,75 @@ struct ob_filter {
 	const char *reader;
 	const struct ob_uuid *id;
 	unsigned views; /* bits 1 << OB_VIEW_...; 0: any */
-	const char *key, *aggregate_type, *aggregate_id, *event_type;
+	const char *key, *aggregate_type, *aggregate_id, *event_type, *correlation_id;
+	const char *error; /* text that the last error contains, byte by byte */
 	int64_t after_seq; /* > 0: rows after it, in the order of the listing */
+	int64_t from_seq;  /* > 0: no row below it, whatever the order: bounds what is read */
+	bool excepted; /* not with id: only rows with an exception of their own; no backlog is read
+			*/
 	bool newest_first; /* else oldest first */
 	uint32_t limit;    /* 0: no limit */
+	bool brief;        /* list only: without payload, headers and snapshot */
 };
 
 /*
- * Messages with all their fields and, for the filter's reader, view, state, attempts, due, last
- * error and time of publication, by seq. The view of a row: by its exception (WAITING: parked if a
- * lower row of its queue exists, else pending; FAILED: failed; DELAYED: delayed; DEAD, DEAD_HOLD:
- * dead; DISCARDED: discarded; DONE: published); without one, published if the newest journal row
- * covers it, else delayed if not due, else pending (or parked, if its queue has an exception).
- * published_at: time of the first journal row that is still kept and covers it; 0 if none.
+ * Messages with all their fields (`brief`: those stay absent, payload_bytes says how large it is)
+ * and, for the filter's reader, view, state, attempts, due, last error and time of publication, by
+ * seq. The view of a row: by its exception (WAITING: parked if a lower row of its queue exists,
+ * else pending; FAILED: failed; DELAYED: delayed; DEAD, DEAD_HOLD: dead; DISCARDED: discarded;
+ * DONE: published); without one, published if the newest journal row covers it, else delayed if not
+ * due, else pending (or parked, if its queue has an exception). published_at: time of the first
+ * journal row that is still kept and covers it; 0 if none.
  */
 typedef int ob_store_list_fn(struct ob_store *store, const struct ob_filter *filter,
 			     struct ob_batch *batch, int64_t *ret_now_us, struct ob_err *err);
 
 /* ---- operator verbs -------------------------------------------------- */
 
+/* What a person did, for those who ask later. Texts are cut to what the table takes, and made one
+ * line of valid UTF-8; an absent one is "". */
+struct ob_audit_row {
+	int64_t number, at_us;     /* filled by audits() */
+	struct ob_str who, origin; /* "anna@host"; "cli" or "monitor" */
+	struct ob_str verb;        /* "retry", "readers seek" ... */
+	struct ob_str reader;      /* "": it is about none, or all */
+	struct ob_str filter;      /* what it was done to, for people: one line */
+	uint64_t count;            /* messages or rows that it changed; partitions of a free */
+	struct ob_str plan;        /* of this decision alone, at most 64 characters, never "" */
+	struct ob_str reason;      /* as given */
+};
+
+/*
+ * Take down an entry, with the database's time. One of the same plan that is there stays as it is:
+ * a repeat is harmless. Entries are kept for OB_AUDIT_DAYS: retain prunes them.
+ */
+enum { OB_AUDIT_DAYS = 90 };
+typedef int ob_store_audit_fn(struct ob_store *store, const struct ob_audit_row *entry,
+			      struct ob_err *err);
+
+struct ob_audit_ask {
+	int64_t before;     /* > 0: entries with a lower number */
+	const char *reader; /* NULL: all */
+	const char *verb;   /* NULL: all */
+	uint32_t limit;     /* 0: no limit */
+};
+
+/* Entries, newest first (by number); memory is the arena's. */
+typedef int ob_store_audits_fn(struct ob_store *store, const struct ob_audit_ask *ask,
+			       struct ob_arena *arena, struct ob_audit_row **ret_entries,
+			       size_t *ret_count, struct ob_err *err);
+
 struct ob_operate {
 	enum ob_verb verb;
+	/* NULL: none. Taken down in the same transaction with the number of messages that are
+	 * changed as its count, if any is. One of that plan that is there: its count grows. */
+	const struct ob_audit_row *audit;
+	/* These numbers, ascending, instead of what the filter says (its reader counts). Only for
+	 * backends of store/sql. */
+	const int64_t *seqs;
+	size_t seq_count;
+	enum ob_ordering ordering; /* DELIVER: by it a message has its queue */
+	const char *new_filter;    /* DELIVER: what the reader reads from now on; NULL: as it was */
 	struct ob_filter
 		filter; /* limit counts rows changed; after_seq and newest_first are not used */
 };
@@ -507,6 +615,10 @@ struct ob_retain {
 	int64_t dead_ms; /* forget dead exceptions that hold no queue after this long; then their
 			    rows may go */
 	uint32_t limit;  /* rows of the log in one call; 0: nothing is removed */
+	/* Not NULL: of the log only these numbers, ascending, at most `limit` of them, and those of
+	 * them that may go. No table partition is dropped. */
+	const int64_t *only;
+	size_t only_count;
 };
 
 struct ob_retained {
@@ -524,7 +636,7 @@ struct ob_retained {
  * One batch of what log/retention.h allows, by the progress that the journal had published_ms ago,
  * and pruning: journal rows (of each partition stay the newest, for ever; the newest that is
  * published_ms old, which says what may go; and of younger ones the last of each minute),
- * throughput older than 25 hours, and of exceptions
+ * throughput older than 25 hours, audit entries older than OB_AUDIT_DAYS, and of exceptions
  * whose row its reader's progress covers (any other would be delivered): DONE, DISCARDED older than
  * published_ms, DEAD older than dead_ms. One worker at a time (a lock that is tried, not waited
  * for). Never waits for a writer's row lock. A temporary reader that was made, moved and had a
@@ -559,6 +671,8 @@ typedef void ob_store_describe_fn(struct ob_store *store, struct ob_buf *out);
 
 enum {
 	OB_STORE_CONCURRENT_WRITERS = 1 << 0, /* two write transactions may be open at once */
+	OB_STORE_MYSQL_WORDS =
+		1 << 1, /* its SQL has backslashes in texts, and # begins a comment */
 };
 
 struct ob_store_ops {
@@ -567,16 +681,20 @@ struct ob_store_ops {
 	size_t size; /* of the backend's struct, whose first member is struct ob_store */
 	const struct ob_opt *opts;       /* what a `stores:` entry may hold besides url */
 	const struct ob_sql_driver *sql; /* of backends whose operations are store/sql's */
+	const struct ob_check *checks;   /* what diagnose() checks; NULL: nothing */
 	ob_store_open_fn *open;
 	ob_store_close_fn *close;
 	ob_store_setup_fn *setup;
 	ob_store_setup_sql_fn *setup_sql;
 	ob_store_grants_sql_fn *grants_sql;
 	ob_store_check_fn *check;
-	ob_store_advise_fn *advise;
+	ob_store_diagnose_fn *diagnose;
+	ob_store_oldest_fn *oldest;
 	ob_store_tx_begin_fn *tx_begin;
 	ob_store_tx_push_fn *tx_push;
 	ob_store_tx_end_fn *tx_end;
+	ob_store_tx_writer_fn *tx_writer;
+	ob_store_tx_exec_fn *tx_exec;
 	ob_store_reader_make_fn *reader_make;
 	ob_store_readers_fn *readers;
 	ob_store_reader_seek_fn *reader_seek;
@@ -584,6 +702,8 @@ struct ob_store_ops {
 	ob_store_take_over_fn *take_over;
 	ob_store_read_fn *read;
 	ob_store_settle_fn *settle;
+	ob_store_settle_fn *tx_settle;
+	ob_store_tx_native_fn *tx_native;
 	ob_store_beat_fn *beat;
 	ob_store_reap_fn *reap;
 	ob_store_leave_fn *leave;
@@ -600,6 +720,8 @@ struct ob_store_ops {
 	ob_store_throughput_fn *throughput;
 	ob_store_list_fn *list;
 	ob_store_operate_fn *operate;
+	ob_store_audit_fn *audit;
+	ob_store_audits_fn *audits;
 	ob_store_retain_fn *retain;
 	ob_store_wake_fd_fn *wake_fd;
 	ob_store_wake_check_fn *wake_check;
@@ -614,6 +736,7 @@ struct ob_store {
 	const struct ob_clock *clock;
 	unsigned writer_flags; /* OUTBOX_NO_PAYLOAD_CHECK ... for tx_push */
 	bool looks_only;       /* check demands the right to read the tables, and no other */
+	int64_t read_limit_ms; /* as struct ob_store_conf has it */
 	struct {
 		struct ob_uuid worker; /* of the last beat of this connection, and its counts */
 		uint64_t published, failed;
@@ -627,6 +750,9 @@ struct ob_store_conf {
 	size_t option_count;
 	const struct ob_layout *layout; /* NULL: the default names */
 	const struct ob_clock *clock;   /* NULL: the system's; used where the database has none */
+	/* > 0: the connection can only read, and a statement that takes longer is given up (DOWN):
+	 * for those who look at a database that others work on. */
+	int64_t read_limit_ms;
 };
 
 /* A backend this program knows, built in or not. */
@@ -663,10 +789,14 @@ int ob_store_grants_sql(const struct ob_store_ops *ops, const struct ob_layout *
 /* The operations; see the function types above. */
 ob_store_setup_fn ob_store_setup;
 ob_store_check_fn ob_store_check;
-ob_store_advise_fn ob_store_advise;
+ob_store_diagnose_fn ob_store_diagnose;
+ob_store_oldest_fn ob_store_oldest;
 ob_store_tx_begin_fn ob_store_tx_begin;
 ob_store_tx_push_fn ob_store_tx_push;
 ob_store_tx_end_fn ob_store_tx_end;
+/* OUTBOX_EINVAL for a backend that has none. */
+ob_store_tx_writer_fn ob_store_tx_writer;
+ob_store_tx_exec_fn ob_store_tx_exec;
 ob_store_reader_make_fn ob_store_reader_make;
 ob_store_readers_fn ob_store_readers;
 ob_store_reader_seek_fn ob_store_reader_seek;
@@ -674,6 +804,10 @@ ob_store_reader_remove_fn ob_store_reader_remove;
 ob_store_take_over_fn ob_store_take_over;
 ob_store_read_fn ob_store_read;
 ob_store_settle_fn ob_store_settle;
+/* OUTBOX_EINVAL for a backend that has none. */
+ob_store_settle_fn ob_store_tx_settle;
+/* NULL for a backend that has none. */
+ob_store_tx_native_fn ob_store_tx_native;
 ob_store_beat_fn ob_store_beat;
 ob_store_reap_fn ob_store_reap;
 ob_store_leave_fn ob_store_leave;
@@ -691,6 +825,8 @@ ob_store_stats_fn ob_store_stats;
 ob_store_throughput_fn ob_store_throughput;
 ob_store_list_fn ob_store_list;
 ob_store_operate_fn ob_store_operate;
+ob_store_audit_fn ob_store_audit;
+ob_store_audits_fn ob_store_audits;
 ob_store_retain_fn ob_store_retain;
 ob_store_wake_fd_fn ob_store_wake_fd;
 ob_store_wake_check_fn ob_store_wake_check;

@@ -94,6 +94,23 @@ int ob_kafka_connect(struct kafka_sink *sink, struct ob_err *err);
 /* End the producer with everything it has; it touches no message afterwards. */
 void ob_kafka_stop(struct kafka_sink *sink);
 
+/* ---- probe.c ---------------------------------------------------------- */
+
+/* A topic as the cluster has it; 0: not known. */
+struct ob_kafka_topic_health {
+	char name[OB_KAFKA_TOPIC_MAX + 1];
+	int partitions;      /* 0: there is no such topic */
+	int leaderless;      /* of them */
+	int copies, in_sync; /* of the partition that has the fewest */
+	int min_insync;
+	int64_t max_bytes;
+};
+
+extern const struct ob_check ob_kafka_checks[];
+void ob_kafka_judge(const struct ob_kafka_topic_health *topic, int64_t max_message_size,
+		    struct ob_findings *out);
+ob_sink_probe_fn ob_kafka_probe;
+
 /* ---- answer.c --------------------------------------------------------- */
 
 /* Take in what the producer has to say. */

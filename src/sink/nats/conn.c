@@ -149,6 +149,14 @@ static natsStatus connect_in_time(struct nats_sink *sink, natsOptions *options,
 	natsStatus s =
 		natsOptions_SetEventLoop(options, sink, on_attach, on_read, on_write, on_detach);
 
+	/*
+	 * The library calls these from threads of its own, also after the connection was
+	 * destroyed: only a connection that ob_nats_conn_drop() waits for may have the mail.
+	 */
+	if (s == NATS_OK)
+		s = natsOptions_SetErrorHandler(options, ob_nats_mail_on_error, sink->mail);
+	if (s == NATS_OK)
+		s = natsOptions_SetClosedCB(options, ob_nats_mail_on_closed, sink->mail);
 	ob_nats_mail_begin(sink->mail);
 	if (s == NATS_OK)
 		s = natsConnection_Connect(&sink->nc, options);

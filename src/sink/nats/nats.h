@@ -131,7 +131,7 @@ void ob_nats_mail_on_closed(natsConnection *nc, void *closure);
 
 /* ---- options.c -------------------------------------------------------- */
 
-/* The library's options for the server that is next, without those of the event loop. */
+/* The library's options for the server that is next, without an event loop and callbacks. */
 int ob_nats_options_make(struct nats_sink *sink, int64_t timeout_ms, natsOptions **ret_options,
 			 struct ob_err *err);
 
@@ -196,6 +196,20 @@ void ob_nats_ack(const struct nats_sink *sink, struct ob_str subject, natsMsg *m
 struct ob_str ob_nats_denied(struct ob_str text);
 bool ob_nats_is_denied(struct ob_str quoted, struct ob_str subject);
 int ob_nats_denied_error(struct ob_str text, struct ob_err *err);
+
+/* ---- probe.c ---------------------------------------------------------- */
+
+/* The stream of a destination. */
+struct ob_nats_stream_health {
+	const char *subject, *stream; /* NULL: none listens */
+	bool fails;                   /* and messages fail then, as configured */
+	bool in_memory, bounded, drops_old;
+	int64_t replicas;
+};
+
+extern const struct ob_check ob_nats_checks[];
+void ob_nats_judge(const struct ob_nats_stream_health *health, struct ob_findings *out);
+ob_sink_probe_fn ob_nats_probe;
 
 /* ---- conn.c ----------------------------------------------------------- */
 

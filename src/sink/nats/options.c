@@ -71,8 +71,14 @@ static int set_login(const struct nats_sink *sink, natsOptions *options, struct 
 	return s == NATS_OK ? 0 : ob_nats_status(s, nats_GetLastError(NULL), err);
 }
 
+/* Errors show in what the calls return; the library's default prints them. */
+static void ignore_error(natsConnection *nc, natsSubscription *sub, natsStatus status, void *arg)
+{
+	(void)nc, (void)sub, (void)status, (void)arg;
+}
+
 /* Who may end a connection, and when, is up to us: no pings, no second try, no buffer for later. */
-static natsStatus set_manner(struct nats_sink *sink, natsOptions *options, int64_t timeout_ms)
+static natsStatus set_manner(const struct nats_sink *sink, natsOptions *options, int64_t timeout_ms)
 {
 	const struct ob_url_host *server = &sink->url.servers[sink->server];
 	bool ipv6 = strchr(server->name, ':') != NULL;
@@ -95,9 +101,7 @@ static natsStatus set_manner(struct nats_sink *sink, natsOptions *options, int64
 	if (s == NATS_OK)
 		s = natsOptions_SetIOBufSize(options, OB_NATS_READ_SIZE);
 	if (s == NATS_OK)
-		s = natsOptions_SetErrorHandler(options, ob_nats_mail_on_error, sink->mail);
-	if (s == NATS_OK)
-		s = natsOptions_SetClosedCB(options, ob_nats_mail_on_closed, sink->mail);
+		s = natsOptions_SetErrorHandler(options, ignore_error, NULL);
 	return s;
 }
 

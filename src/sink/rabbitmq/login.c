@@ -89,6 +89,18 @@ static int call(const struct login *login, uint16_t channel, amqp_method_number_
 	return ok ? 0 : err->status;
 }
 
+int ob_rabbitmq_ask(struct rabbitmq_sink *sink, uint16_t channel, amqp_method_number_t id,
+		    void *method, amqp_method_number_t answer, struct ob_err *err)
+{
+	const struct login login = {
+		.sink = sink,
+		.host = &sink->url.hosts[sink->host],
+		.deadline_us = ob_clock_boot_us(sink->base.clock) + sink->connect_timeout_ms * 1000,
+	};
+
+	return call(&login, channel, id, method, answer, err);
+}
+
 /* ---- the steps ------------------------------------------------------- */
 
 static amqp_table_entry_t flag(const char *name)
@@ -151,7 +163,7 @@ static int tune(const struct login *login, const amqp_connection_tune_t *theirs,
 	struct rabbitmq_sink *sink = login->sink;
 	uint32_t heartbeat_s = (uint32_t)((sink->heartbeat_ms + 999) / 1000);
 	amqp_connection_tune_ok_t ours = {
-		.channel_max = OB_RABBITMQ_CHANNEL,
+		.channel_max = (uint16_t)agree(OB_RABBITMQ_PROBE_CHANNEL, theirs->channel_max),
 		.frame_max = agree(OB_RABBITMQ_FRAME, theirs->frame_max),
 		/* Off is off, whatever the broker wants. */
 		.heartbeat = heartbeat_s ? (uint16_t)agree(heartbeat_s, theirs->heartbeat) : 0,
@@ -164,6 +176,7 @@ static int tune(const struct login *login, const amqp_connection_tune_t *theirs,
 	    !ob_rabbitmq_add_method(&sink->conn, 0, AMQP_CONNECTION_TUNE_OK_METHOD, &ours))
 		return no_memory(err);
 	sink->conn.frame_max = ours.frame_max;
+	sink->conn.channel_max = ours.channel_max;
 	sink->conn.heartbeat_us = (int64_t)ours.heartbeat * 1000000;
 	return 0;
 }

@@ -46,6 +46,19 @@ static int find_target(const struct rabbitmq_sink *sink, struct ob_str destinati
 	return 0;
 }
 
+int ob_rabbitmq_split(const struct rabbitmq_sink *sink, struct ob_str destination,
+		      struct ob_str *ret_exchange, struct ob_str *ret_key, struct ob_err *err)
+{
+	struct target target;
+	int r = find_target(sink, destination, &target, err);
+
+	if (r < 0)
+		return r;
+	*ret_exchange = target.exchange;
+	*ret_key = target.key;
+	return 0;
+}
+
 static int check_size(const struct rabbitmq_sink *sink, size_t size, struct ob_err *err)
 {
 	if (size > OB_RABBITMQ_INPUT_MAX)

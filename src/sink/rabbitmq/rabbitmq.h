@@ -35,6 +35,7 @@ enum {
 	OB_RABBITMQ_HOSTS = 16,
 	OB_RABBITMQ_SPAN = 4, /* windows between the oldest and the newest unconfirmed */
 	OB_RABBITMQ_CHANNEL = 1,
+	OB_RABBITMQ_PROBE_CHANNEL = 2, /* for questions; the last that we ask for */
 };
 
 enum ob_rabbitmq_unroutable { OB_RABBITMQ_UNROUTABLE_RETRY, OB_RABBITMQ_UNROUTABLE_REJECT };
@@ -79,6 +80,7 @@ struct ob_rabbitmq_conn {
 	size_t in_at, in_size;
 	char *scratch;      /* a frame's payload in the making */
 	uint32_t frame_max; /* as agreed */
+	uint16_t channel_max;
 	int64_t heartbeat_us;
 	int64_t read_us, written_us; /* when bytes last came or went */
 	uint16_t returning;          /* the code of a message that is coming back */
@@ -190,6 +192,15 @@ int64_t ob_rabbitmq_conn_beat_us(const struct ob_rabbitmq_conn *conn);
 
 /* Connect to one of the brokers and get a channel with confirms; tries one after the other. */
 int ob_rabbitmq_log_in(struct rabbitmq_sink *sink, struct ob_err *err);
+/* Send a method and wait for its answer, while nothing else is under way. When the broker closes
+ * the channel instead, err->native is its code. */
+int ob_rabbitmq_ask(struct rabbitmq_sink *sink, uint16_t channel, amqp_method_number_t id,
+		    void *method, amqp_method_number_t answer, struct ob_err *err);
+
+/* ---- probe.c ---------------------------------------------------------- */
+
+extern const struct ob_check ob_rabbitmq_checks[];
+ob_sink_probe_fn ob_rabbitmq_probe;
 
 /* ---- events.c --------------------------------------------------------- */
 
@@ -200,6 +211,9 @@ void ob_rabbitmq_lose(struct rabbitmq_sink *sink, const struct ob_err *err);
 
 /* ---- publish.c -------------------------------------------------------- */
 
+/* Where messages to that destination go: exchange ("": the default one) and routing key. */
+int ob_rabbitmq_split(const struct rabbitmq_sink *sink, struct ob_str destination,
+		      struct ob_str *ret_exchange, struct ob_str *ret_key, struct ob_err *err);
 /* Check a message and put it on its way; REJECT says what cannot be sent. */
 int ob_rabbitmq_publish(struct rabbitmq_sink *sink, const struct ob_delivery *delivery,
 			struct ob_err *err);

@@ -36,26 +36,46 @@ static void name_script(char out[41])
 
 /* ---- RESP ------------------------------------------------------------ */
 
-static void add_head(struct ob_buf *out, char type, size_t n)
-{
-	char text[24];
-	size_t at = sizeof(text);
+enum { HEAD_MAX = 24 };
 
-	text[--at] = '\n';
-	text[--at] = '\r';
+/* The type, a number and the end of a line; returns what follows. */
+static char *put_head(char *out, char type, size_t n)
+{
+	char digits[HEAD_MAX];
+	size_t at = sizeof(digits);
+
 	do {
-		text[--at] = (char)('0' + n % 10);
+		digits[--at] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n > 0);
-	text[--at] = type;
-	ob_buf_add(out, (struct ob_str){ text + at, sizeof(text) - at });
+	*out++ = type;
+	while (at < sizeof(digits))
+		*out++ = digits[at++];
+	*out++ = '\r';
+	*out++ = '\n';
+	return out;
 }
 
+static void add_head(struct ob_buf *out, char type, size_t n)
+{
+	if (!ob_buf_reserve(out, HEAD_MAX))
+		return;
+	out->len = (size_t)(put_head(out->data + out->len, type, n) - out->data);
+}
+
+/* Twenty of these make a message: room is asked for once. */
 static void add_word(struct ob_buf *out, struct ob_str word)
 {
-	add_head(out, '$', word.n);
-	ob_buf_add(out, word);
-	ob_buf_add(out, OB_STR("\r\n"));
+	if (!ob_buf_reserve(out, HEAD_MAX + word.n + 2))
+		return;
+	char *at = put_head(out->data + out->len, '$', word.n);
+	if (word.n)
+		memcpy(at, word.p, word.n);
+	at += word.n;
+	*at++ = '\r';
+	*at++ = '\n';
+	out->len = (size_t)(at - out->data);
+	*at = '\0';
 }
 
 static void add_number(struct ob_buf *out, uint64_t n)

@@ -75,15 +75,15 @@ static int flush(struct ob_redis_node *node, const struct ob_clock *clock, struc
 }
 
 /* Feed what is there: 1 more came, 0 nothing now, or an error. */
-static int feed(struct ob_redis_node *node, struct ob_err *err)
+static int feed(const struct redis_sink *sink, struct ob_redis_node *node, struct ob_err *err)
 {
+	size_t most = sink->reply_max ? sink->reply_max : REPLY_MAX;
 	char chunk[READ_SIZE];
 	ssize_t n = ob_net_read(&node->net, chunk, sizeof(chunk), err);
 
 	if (n <= 0)
 		return n < 0 ? err->status : 0;
-	if (redisReaderFeed(node->reader, chunk, (size_t)n) != REDIS_OK ||
-	    node->reader->len > REPLY_MAX)
+	if (redisReaderFeed(node->reader, chunk, (size_t)n) != REDIS_OK || node->reader->len > most)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 				  "%.100s:%s sends an answer that is too long", node->host,
 				  node->port);
@@ -117,7 +117,7 @@ static int await_reply(const struct redis_sink *sink, struct ob_redis_node *node
 			r = next_reply(node, ret, err);
 		if (r < 0 || *ret)
 			return r;
-		r = feed(node, err);
+		r = feed(sink, node, err);
 		if (r < 0)
 			return r;
 		if (r == 0 && !ob_net_wait(&node->net, ob_net_events(&node->net, node->out.blocked),
@@ -129,8 +129,7 @@ static int await_reply(const struct redis_sink *sink, struct ob_redis_node *node
 	}
 }
 
-/* The text behind "name:" in what INFO says. */
-static struct ob_str info_value(struct ob_str info, const char *name)
+struct ob_str ob_redis_info(struct ob_str info, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -154,7 +153,7 @@ static void note_policy(struct redis_sink *sink, const redisReply *reply)
 {
 	struct ob_str info = { reply->str,
 			       reply->type == REDIS_REPLY_STRING ? (size_t)reply->len : 0 };
-	struct ob_str policy = info.n ? info_value(info, "maxmemory_policy") : OB_STR_NULL;
+	struct ob_str policy = info.n ? ob_redis_info(info, "maxmemory_policy") : OB_STR_NULL;
 
 	sink->policy[0] = '\0';
 	if (policy.p && policy.n > 8 && memcmp(policy.p, "allkeys-", 8) == 0)
@@ -250,6 +249,21 @@ int ob_redis_node_open(struct redis_sink *sink, struct ob_redis_node *node, stru
 	return 0;
 }
 
+int ob_redis_node_ask(struct redis_sink *sink, struct ob_redis_node *node, const char *const *words,
+		      size_t count, struct redisReply **ret_reply, struct ob_err *err)
+{
+	int64_t deadline = ob_clock_boot_us(sink->base.clock) + sink->timeout_ms * 1000;
+
+	ob_redis_add_words(&node->out.bytes, words, count);
+	if (node->out.bytes.failed)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for a command");
+	*ret_reply = NULL;
+	int r = await_reply(sink, node, deadline, ret_reply, err);
+	if (r < 0)
+		ob_redis_node_drop(node);
+	return r;
+}
+
 /* ---- commands -------------------------------------------------------- */
 
 int ob_redis_node_command(struct redis_sink *sink, struct ob_redis_node *node, struct ob_lane *lane,
@@ -276,7 +290,7 @@ int64_t ob_redis_node_deadline(const struct redis_sink *sink, const struct ob_re
 /* 1: more may come, 0: not now, or an error. */
 static int read_some(struct redis_sink *sink, struct ob_redis_node *node, struct ob_err *err)
 {
-	int more = feed(node, err);
+	int more = feed(sink, node, err);
 
 	while (more > 0) {
 		redisReply *reply = NULL;

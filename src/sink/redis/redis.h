@@ -71,6 +71,7 @@ struct redis_sink {
 	char policy[24]; /* by which the server evicts streams; "": it does not */
 	char sha[41];    /* of the script; empty: not needed yet */
 	struct ob_buf scratch;
+	size_t reply_max; /* bytes of one answer; 0: what a sink needs */
 };
 
 /* ---- url.c ------------------------------------------------------------ */
@@ -146,6 +147,27 @@ void ob_redis_node_write(struct redis_sink *sink, struct ob_redis_node *node);
 void ob_redis_node_read(struct redis_sink *sink, struct ob_redis_node *node);
 /* When it counts as silent; INT64_MAX: nothing is expected. */
 int64_t ob_redis_node_deadline(const struct redis_sink *sink, const struct ob_redis_node *node);
+
+/* Send one command of words and wait for its answer, which the caller frees. Nothing may be under
+ * way; a failure closes the node. */
+int ob_redis_node_ask(struct redis_sink *sink, struct ob_redis_node *node, const char *const *words,
+		      size_t count, struct redisReply **ret_reply, struct ob_err *err);
+/* The text after "name:" in an answer to INFO; absent: there is none. */
+struct ob_str ob_redis_info(struct ob_str info, const char *name);
+
+/* ---- probe.c ---------------------------------------------------------- */
+
+/* What the server told of itself; p NULL: it did not. */
+struct ob_redis_health {
+	struct ob_str version, role, policy, aof, fsync;
+};
+
+extern const struct ob_check ob_redis_checks[];
+
+void ob_redis_judge(const struct ob_redis_health *health, struct ob_findings *out);
+
+ob_sink_advise_fn ob_redis_advise;
+ob_sink_probe_fn ob_redis_probe;
 
 /* ---- reply.c ---------------------------------------------------------- */
 

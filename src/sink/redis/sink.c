@@ -259,17 +259,6 @@ static void redis_describe(struct ob_sink *base, struct ob_buf *out)
 	ob_redis_url_done(&url);
 }
 
-static void redis_advise(struct ob_sink *base, struct ob_buf *out)
-{
-	const struct redis_sink *sink = (struct redis_sink *)base;
-
-	if (sink->policy[0])
-		ob_buf_addf(out,
-			    "a full redis may throw away whole streams: set maxmemory-policy to "
-			    "noeviction, it is %s\n",
-			    sink->policy);
-}
-
 /* ---- options --------------------------------------------------------- */
 
 static const struct ob_opt redis_opts[] = {
@@ -375,5 +364,7 @@ const struct ob_sink_ops ob_sink_redis = {
 	.fd = redis_fd,
 	.close = redis_close,
 	.describe = redis_describe,
-	.advise = redis_advise,
+	.checks = ob_redis_checks,
+	.advise = ob_redis_advise,
+	.probe = ob_redis_probe,
 };

@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-enum { COMPANION_COLUMNS = 10 };
+enum { COMPANION_COLUMNS = 11 };
 
 /* Columns of the companion tables; of the log the layout knows them. */
 static const char *const companion_columns[OB_TABLE_COUNT][COMPANION_COLUMNS] = {
@@ -22,8 +22,10 @@ static const char *const companion_columns[OB_TABLE_COUNT][COMPANION_COLUMNS] = 
 	[OB_TABLE_leases] = { "reader", "partition_no", "lease_owner", "lease_until", "lease_epoch",
 			      "updated_at" },
 	[OB_TABLE_workers] = { "id", "reader", "hostname", "pid", "started_at", "heartbeat_until",
-			       "published", "failed", "session" },
+			       "published", "failed", "session", "state" },
 	[OB_TABLE_throughput] = { "minute", "reader", "worker", "published", "failed" },
+	[OB_TABLE_audit] = { "number", "at", "who", "origin", "verb", "reader", "filter",
+			     "messages", "plan", "reason" },
 	[OB_TABLE_meta] = { "name", "value" },
 };
 
@@ -208,6 +210,19 @@ static int read_columns(struct my_store *s, struct wanted *w, struct my_found *f
 				r = check_column(s, (enum ob_column)i, &p, found, err);
 		}
 	}
+	return r;
+}
+
+int my_has_column(struct my_store *s, const char *table, const char *column, bool *ret_has,
+		  struct ob_err *err)
+{
+	OB_CLEANUP(my_packet_done) struct my_packet p = { 0 };
+	int r = MY_QUERY(&p, s, "reading the schema", err, sql_mysql_column_info,
+			 OB_ARG_TEXT("schema", my_schema(s)), OB_ARG_TEXT("table", table));
+
+	*ret_has = false;
+	while (r == 0 && my_step(&p))
+		*ret_has = *ret_has || is(my_str(&p, 0), column);
 	return r;
 }
 

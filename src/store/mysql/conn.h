@@ -33,11 +33,16 @@ struct my_store {
 	struct my_templates *templates;
 	struct my_proof *proof;
 	struct my_run *run;
-	outbox *writer;      /* for tx_push, made on first use */
+	outbox *writer; /* for tx_push, made on first use */
+	struct {
+		MYSQL_STMT *stmt; /* of tx_exec: the last one */
+		uint64_t serial;
+	} exec;
 	bool broken;         /* connect again before the next call */
 	bool patient;        /* this connection has no time limit for a statement */
 	bool in_tx;          /* between tx_begin and tx_end */
 	bool in_work;        /* inside my_transact() */
+	bool joined;         /* an operation of ours runs in the transaction of tx_begin */
 	unsigned code;       /* of the last failure: the server's number */
 	size_t row_bytes;    /* of a message, lately: how many to read at once */
 	bool had_gaps;       /* the last read found some */
@@ -64,6 +69,8 @@ int my_oom(const char *doing, struct ob_err *err);
 int my_exec(struct my_store *s, MYSQL *db, const char *sql, const char *doing, struct ob_err *err);
 /* Roll back whatever is open; a connection on which that fails is not used again. */
 void my_rollback(struct my_store *s);
+/* exec.c: close the statement that stayed prepared. */
+void my_exec_forget(struct my_store *s);
 
 /* ---- address: url.c -------------------------------------------------- */
 

@@ -224,8 +224,9 @@ static void set_options(const struct my_store *s, MYSQL *db, bool patient)
 
 static int pin_session(struct my_store *s, MYSQL *db, bool patient, struct ob_err *err)
 {
-	static const char *const parts[] = { sql_mysql_session, sql_mysql_session_limit,
-					     sql_mysql_session_isolation };
+	const char *const parts[] = { sql_mysql_session, sql_mysql_session_limit,
+				      s->base.read_limit_ms ? sql_mysql_session_reads
+							    : sql_mysql_session_isolation };
 	const struct ob_sqltmpl_number numbers[] = {
 		{ "lock_seconds", seconds(s->lock_timeout_ms) },
 		{ "statement_seconds", patient ? 0 : seconds(s->timeout_ms) },
@@ -282,6 +283,7 @@ void my_disconnect(struct my_store *s)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
+	my_exec_forget(s);
 	my_proof_forget(s->proof);
 	if (s->db)
 		mysql_close(s->db);

@@ -10,6 +10,8 @@
 #include "store/mysql/gaps.h"
 #include "store/mysql/place.h"
 #include "store/mysql/reach.h"
+#include "store/mysql/tx.h"
+#include "store/writer.h"
 
 #include "sql_mysql.h"
 
@@ -71,7 +73,9 @@ static int my_begin(struct ob_store *store, enum ob_sql_mode mode, const char *d
 
 	if (!has_run(s))
 		return my_oom(doing, err);
-	if (s->in_tx)
+	if (mode == OB_SQL_JOIN && !s->in_tx)
+		return ob_writer_no_transaction(err);
+	if (mode != OB_SQL_JOIN && s->in_tx)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "a transaction is open on this store: end it first");
 	my_packet_done(&s->run->p);
@@ -80,6 +84,12 @@ static int my_begin(struct ob_store *store, enum ob_sql_mode mode, const char *d
 	s->run->alone = mode == OB_SQL_ALONE;
 	start_packet(s->run);
 	s->code = 0;
+	/* After a deadlock there is no transaction left: nothing may be sent again. */
+	s->joined = s->in_work = mode == OB_SQL_JOIN;
+	if (s->joined)
+		return my_tx_is_open(s)
+			       ? 0
+			       : (s->joined = s->in_work = false, ob_writer_rolled_back(err));
 	return my_ready(s, s->patient, err);
 }
 
@@ -156,6 +166,13 @@ static int my_end(struct ob_store *store, int r, struct ob_err *err)
 	struct my_run *run = s->run;
 	int ended = 0;
 
+	if (s->joined) {
+		if (r >= 0 && !run->sent && run->p.statements > 0)
+			ended = my_packet_run(&run->p, err);
+		run->sent = true;
+		s->joined = s->in_work = false;
+		return r < 0 ? r : ended < 0 ? ended : r;
+	}
 	if (r >= 0 && s->in_work) {
 		ended = commit_open(s, err);
 	} else if (r >= 0 && !run->sent && run->p.statements > 0) {

@@ -184,7 +184,7 @@ static int read_last(struct my_store *s, int64_t *ret_last, struct ob_err *err)
 	return r < 0 ? r : 0;
 }
 
-int my_parts_advise(struct my_store *s, struct ob_buf *out, struct ob_err *err)
+int my_parts_reach(struct my_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err)
 {
 	OB_CLEANUP(parts_done) struct parts p = { 0 };
 	int64_t last = 0;
@@ -192,13 +192,11 @@ int my_parts_advise(struct my_store *s, struct ob_buf *out, struct ob_err *err)
 
 	if (r == 0 && p.rows > 0)
 		r = read_last(s, &last, err);
-	if (r == 0 && p.rows > 0 && last >= p.top)
-		ob_buf_addf(out,
-			    "the log has outrun its partitions: number %" PRId64
-			    " stands in 'pmax', which is copied when partitions are made; let "
-			    "retention run more often, or run `outbox cleanup`\n",
-			    last);
-	return r;
+	if (r < 0)
+		return r;
+	*ret_last = last;
+	*ret_top = p.rows > 0 ? p.top : 0;
+	return 0;
 }
 
 /* ---- changing -------------------------------------------------------- */
@@ -356,7 +354,7 @@ int my_parts_retain(struct my_store *s, const struct my_parts_retain *how, struc
 {
 	OB_CLEANUP(parts_done) struct parts p = { 0 };
 	bool removes = how->retain->published_ms != OB_NEVER_MS && how->retain->limit > 0 &&
-		       how->bound->any;
+		       how->bound->any && !how->retain->only;
 	int r = read_parts(s, &p, err);
 
 	if (r < 0 || p.rows == 0)

@@ -28,7 +28,7 @@ struct my_parts_retain {
  * missing above. */
 int my_parts_retain(struct my_store *s, const struct my_parts_retain *how, struct ob_retained *done,
 		    struct ob_err *err);
-/* A line when numbers have outrun the partitions. */
-int my_parts_advise(struct my_store *s, struct ob_buf *out, struct ob_err *err);
+/* The last number, and where the highest partition ends; 0: the log is not partitioned. */
+int my_parts_reach(struct my_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err);
 
 #endif

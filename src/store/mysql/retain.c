@@ -149,16 +149,22 @@ static int delete_rows(struct retaining *g, struct ob_buf *numbers, struct ob_er
 static int remove_rows(struct retaining *g, struct ob_err *err)
 {
 	OB_CLEANUP(ob_buf_done) struct ob_buf numbers = OB_BUF_INIT(LIST_MAX);
+	OB_CLEANUP(ob_buf_done) struct ob_buf only = OB_BUF_INIT(LIST_MAX);
 	OB_CLEANUP(my_packet_done) struct my_packet found = { 0 };
 	uint64_t read = 0, count = 0;
 
-	if (!g->bound.any || g->bound.seq <= 0)
+	if (!g->bound.any || g->bound.seq <= 0 || (g->retain->only && !g->retain->only_count))
 		return 0;
+	for (size_t i = 0; i < g->retain->only_count; i++)
+		my_add_number(&only, g->retain->only[i]);
 	/* The others go with their partition. */
 	bool some = g->partition_rows > 0 && g->retain->published_ms > 0;
 	int r = MY_QUERY(&found, g->s, "looking for old rows", err,
-			 some ? sql_mysql_retain_rest : sql_mysql_retain_candidates,
-			 OB_ARG_INT("pos", g->bound.seq), OB_ARG_INT("limit", g->retain->limit));
+			 g->retain->only ? sql_mysql_retain_these
+			 : some          ? sql_mysql_retain_rest
+					 : sql_mysql_retain_candidates,
+			 OB_ARG_INT("pos", g->bound.seq), OB_ARG_INT("limit", g->retain->limit),
+			 OB_ARG_RAW("numbers", ob_buf_str(&only)));
 	for (; r == 0 && my_step(&found); read++) {
 		if (!ob_retain_may_go(&g->bound, my_int(&found, 0), 0))
 			continue;
@@ -168,7 +174,8 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 	}
 	if (r == 0)
 		r = delete_rows(g, &numbers, err);
-	g->done.more = g->done.more || (read == g->retain->limit && g->done.rows > 0);
+	g->done.more =
+		g->done.more || (read == g->retain->limit && g->done.rows > 0 && !g->retain->only);
 	return r;
 }
 
@@ -257,6 +264,8 @@ static int retain_all(struct retaining *g, struct ob_err *err)
 		r = prune_journal(g, readers[i], err);
 	if (r == 0)
 		r = my_change(g->s, "cleaning up", sql_mysql_forget_throughput, OB_NO_ARGS, err);
+	if (r >= 0)
+		r = my_change(g->s, "cleaning up", sql_mysql_forget_audit, OB_NO_ARGS, err);
 	return r < 0 ? r : 0;
 }
 

@@ -21,7 +21,8 @@ enum { SCRIPT_MAX = 64 * 1024, SETUP_WAIT_S = 20 };
 /* In the order in which they are made. */
 #define COMPANIONS \
 	sql_mysql_readers_table, sql_mysql_batches_table, sql_mysql_exceptions_table, \
-		sql_mysql_workers_table, sql_mysql_leases_table, sql_mysql_throughput_table
+		sql_mysql_workers_table, sql_mysql_leases_table, sql_mysql_throughput_table, \
+		sql_mysql_audit_table
 
 /* upgrades[n] takes version n to n + 1: a template upgrade_<n>_to_<n+1>. */
 static const char *const upgrades[OB_SCHEMA_VERSION] = { NULL };
@@ -166,6 +167,79 @@ static int make_all(struct my_store *s, struct my_found *found, uint32_t wish, s
 	return r < 0 ? r : my_run_schema(s, s->db, sql_mysql_version, count, err);
 }
 
+#define EVENTS \
+	sql_mysql_events_table, sql_mysql_events_snapshots, sql_mysql_events_keys, \
+		sql_mysql_events_drop, sql_mysql_events_append, sql_mysql_events_drop_read, \
+		sql_mysql_events_read_stream, sql_mysql_events_drop_version, \
+		sql_mysql_events_stream_version, sql_mysql_events_drop_category, \
+		sql_mysql_events_read_category
+
+/* Versions are guarded by a unique index over the whole log: a partitioned one has none. */
+static int setup_events(struct my_store *s, bool partitioned, struct ob_err *err)
+{
+	static const char *const parts[] = { EVENTS };
+	int r = 0;
+
+	if (partitioned)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "a log partitioned by number cannot check versions: it is no "
+				  "event store");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r == 0; i++)
+		r = my_run_schema(s, s->db, parts[i], 0, err);
+	return r;
+}
+
+static const char *const inbox_parts[] = {
+	sql_mysql_inbox_table,  sql_mysql_consumers_table, sql_mysql_positions_table,
+	sql_mysql_parked_table, sql_mysql_inbox_drop,      sql_mysql_inbox_function,
+};
+
+enum { INBOX_PARTS = sizeof(inbox_parts) / sizeof(inbox_parts[0]) };
+
+static int setup_inbox(struct my_store *s, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < INBOX_PARTS && r == 0; i++)
+		r = my_run_schema(s, s->db, inbox_parts[i], 0, err);
+	return r;
+}
+
+/* The same for the shell, where a body with semicolons needs another delimiter. */
+static int shell_sql(const struct ob_layout *layout, const char *const *parts, size_t count,
+		     struct ob_buf *out, struct ob_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		ob_buf_adds(out, "DELIMITER //\n");
+		r = expand(layout, parts[i], 0, out, err);
+		ob_buf_adds(out, "//\nDELIMITER ;\n");
+	}
+	return r;
+}
+
+static int events_sql(const struct ob_layout *layout, struct ob_buf *out, struct ob_err *err)
+{
+	static const char *const parts[] = { EVENTS };
+
+	return shell_sql(layout, parts, sizeof(parts) / sizeof(parts[0]), out, err);
+}
+
+/* Those that a table of this version has lacked at first; one that is not ours is left as it is. */
+static int add_columns(struct my_store *s, const struct my_found *found, struct ob_err *err)
+{
+	const char *workers = s->base.layout->table[OB_TABLE_workers];
+	bool state = false, session = false;
+	int r = found->table[OB_TABLE_workers] ? my_has_column(s, workers, "state", &state, err)
+					       : 0;
+
+	if (r < 0 || !found->table[OB_TABLE_workers] || state || found->version == 0)
+		return r;
+	r = my_has_column(s, workers, "session", &session, err);
+	return r < 0 || !session ? r : my_run_schema(s, s->db, sql_mysql_add_state, 0, err);
+}
+
 static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setup_done *done,
 		 struct ob_err *err)
 {
@@ -173,6 +247,8 @@ static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setu
 	char place[256];
 	int r = my_look_schema(s, &found, err);
 
+	if (r == 0)
+		r = add_columns(s, &found, err);
 	if (r == 0)
 		r = my_check_columns(s, &found, err);
 	if (r == 0)
@@ -189,7 +265,10 @@ static int setup(struct my_store *s, const struct ob_setup *wish, struct ob_setu
 		found.partition_rows = wish->partition_rows;
 	*done = (struct ob_setup_done){ (uint32_t)found.version, OB_SCHEMA_VERSION,
 					found.partition_rows > 0 };
-	return make_all(s, &found, wish->partition_count, err);
+	r = make_all(s, &found, wish->partition_count, err);
+	if (r == 0 && wish->events)
+		r = setup_events(s, done->partitioned, err);
+	return r < 0 || !wish->inbox ? r : setup_inbox(s, err);
 }
 
 int my_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setup_done *ret_done,
@@ -234,6 +313,10 @@ int my_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 		r = my_source_sql(layout, out, err);
 	if (r == 0 && layout->source.table[0])
 		ob_buf_adds(out, ";\n");
+	if (r == 0 && wish->events)
+		r = events_sql(layout, out, err);
+	if (r == 0 && wish->inbox)
+		r = shell_sql(layout, inbox_parts, INBOX_PARTS, out, err);
 	return r < 0 ? r : expand(layout, sql_mysql_version, 0, out, err);
 }
 

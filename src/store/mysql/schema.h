@@ -20,6 +20,9 @@ int my_meta(struct my_store *s, const char *name, int64_t *ret_value, struct ob_
 int my_look_schema(struct my_store *s, struct my_found *found, struct ob_err *err);
 /* Are the tables ours? Fills found->modulus. */
 int my_check_columns(struct my_store *s, struct my_found *found, struct ob_err *err);
+/* Has a table that column? */
+int my_has_column(struct my_store *s, const char *table, const char *column, bool *ret_has,
+		  struct ob_err *err);
 /* The columns of an index of the log, "" when there is none. */
 int my_index_columns(struct my_store *s, const char *suffix, char out[1024], struct ob_err *err);
 /* The schema's name for lookups; NULL: the connection's own. */
@@ -39,7 +42,6 @@ ob_store_setup_fn my_setup;
 ob_store_setup_sql_fn my_setup_sql;
 ob_store_grants_sql_fn my_grants_sql;
 ob_store_check_fn my_check;
-ob_store_advise_fn my_advise;
 ob_store_resize_fn my_resize;
 
 #endif

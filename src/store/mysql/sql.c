@@ -302,7 +302,7 @@ int my_packet_run(struct my_packet *p, struct ob_err *err)
 		*err = p->err;
 		return err->status;
 	}
-	if (s->in_tx)
+	if (s->in_tx && !s->joined)
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "a transaction is open on this store: end it first");
 	int r = s->in_work ? 0 : my_ready(s, s->patient, err);

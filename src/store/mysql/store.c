@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The MySQL store: its options, opening and closing, and the table of operations. */
+#include "store/mysql/diagnose.h"
 #include "store/mysql/driver.h"
 #include "store/mysql/proof.h"
 #include "store/mysql/read.h"
@@ -85,6 +86,8 @@ static int mysql_open_store(struct ob_store *store, struct ob_err *err)
 	struct my_store *s = (struct my_store *)store;
 	int r = my_url_parse(s, mysql_opts, err);
 
+	if (store->read_limit_ms && store->read_limit_ms < s->timeout_ms)
+		s->timeout_ms = store->read_limit_ms;
 	return r < 0 ? r : my_ready(s, false, err);
 }
 
@@ -122,7 +125,7 @@ extern const struct ob_store_ops ob_store_mysql;
 
 const struct ob_store_ops ob_store_mysql = {
 	.name = "mysql",
-	.caps = OB_STORE_CONCURRENT_WRITERS,
+	.caps = OB_STORE_CONCURRENT_WRITERS | OB_STORE_MYSQL_WORDS,
 	.size = sizeof(struct my_store),
 	.opts = mysql_opts,
 	.sql = &my_driver,
@@ -132,10 +135,15 @@ const struct ob_store_ops ob_store_mysql = {
 	.setup_sql = my_setup_sql,
 	.grants_sql = my_grants_sql,
 	.check = my_check,
-	.advise = my_advise,
+	.checks = my_checks,
+	.diagnose = my_diagnose,
+	.oldest = my_oldest,
 	.tx_begin = my_tx_begin,
 	.tx_push = my_tx_push,
 	.tx_end = my_tx_end,
+	.tx_writer = my_tx_writer,
+	.tx_exec = my_tx_exec,
+	.tx_native = my_tx_native,
 	.read = my_read,
 	.resize = my_resize,
 	.retain = my_retain,

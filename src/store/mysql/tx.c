@@ -55,6 +55,7 @@ int my_transact(struct my_store *s, my_work_fn *work, void *arg, struct ob_err *
 		return r;
 	do {
 		s->code = 0;
+		*err = OB_ERR_INIT; /* of the attempt before: a success leaves none */
 		r = my_exec(s, s->db, sql_mysql_begin_write, "beginning a transaction", err);
 		if (r < 0)
 			continue;
@@ -119,6 +120,11 @@ static bool undone(const struct my_store *s)
 	return !(status & SERVER_STATUS_IN_TRANS);
 }
 
+bool my_tx_is_open(const struct my_store *s)
+{
+	return s->in_tx && !undone(s);
+}
+
 int my_tx_push(struct ob_store *store, const struct outbox_message *messages, size_t count,
 	       struct outbox_id *ret_ids, size_t *ret_index, struct ob_err *err)
 {
@@ -171,4 +177,18 @@ int my_tx_end(struct ob_store *store, bool end_commit, struct ob_err *err)
 	if (open)
 		limit_idle(s);
 	return r;
+}
+
+int my_tx_writer(struct ob_store *store, outbox **ret_writer, struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	struct outbox_error fault = { 0 };
+	size_t ignored;
+
+	if (!s->in_tx)
+		return ob_writer_no_transaction(err);
+	if (!s->writer && open_writer(s, &fault) < 0)
+		return push_fault(s, &fault, &ignored, err);
+	*ret_writer = s->writer;
+	return 0;
 }

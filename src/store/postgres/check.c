@@ -25,8 +25,10 @@ static const char *const companion_columns[OB_TABLE_COUNT][13] = {
 	[OB_TABLE_leases] = { "reader", "partition_no", "lease_owner", "lease_until", "lease_epoch",
 			      "updated_at" },
 	[OB_TABLE_workers] = { "id", "reader", "hostname", "pid", "started_at", "heartbeat_until",
-			       "published", "failed", "session" },
+			       "published", "failed", "session", "state" },
 	[OB_TABLE_throughput] = { "minute", "reader", "worker", "published", "failed" },
+	[OB_TABLE_audit] = { "number", "at", "who", "origin", "verb", "reader", "filter",
+			     "messages", "plan", "reason" },
 	[OB_TABLE_meta] = { "name", "value" },
 };
 
@@ -39,6 +41,7 @@ static const char *const needs[OB_TABLE_COUNT][5] = {
 	[OB_TABLE_leases] = { "SELECT", "INSERT", "UPDATE", "DELETE" },
 	[OB_TABLE_workers] = { "SELECT", "INSERT", "UPDATE", "DELETE" },
 	[OB_TABLE_throughput] = { "SELECT", "INSERT", "UPDATE", "DELETE" },
+	[OB_TABLE_audit] = { "SELECT", "INSERT", "UPDATE", "DELETE" },
 	[OB_TABLE_meta] = { "SELECT" },
 };
 

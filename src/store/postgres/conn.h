@@ -23,13 +23,15 @@ struct pg_store {
 	bool pooled;         /* someone stands between us and the server */
 	bool broken;         /* connect again before the next call */
 	bool in_tx;          /* between tx_begin and tx_end */
+	bool joined;         /* an operation of ours runs in that transaction */
 	PGconn *conn;        /* NULL: not connected (any more) */
 	char *sql[PG_COUNT]; /* expanded on first use */
 	const char *names[OB_SQL_COUNT][PG_PARAMS_MAX]; /* of the parameters, in their order */
 	const char *doing;                              /* what the operation does, for messages */
 	char *path;                                     /* the search_path of every transaction */
 	outbox *writer;                                 /* for tx_push, made on first use */
-	int version;                                    /* 150020 */
+	uint64_t exec_ran; /* the statement of tx_exec that has run on this connection */
+	int version;       /* 150020 */
 	char database[64], server[48];
 	bool planned[PG_COUNT]; /* this connection knows them by name */
 	bool bare;              /* what is queued has no BEGIN, and needs no COMMIT */

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "store/postgres/schema.h"
+#include "store/writer.h"
 
 enum { TEXT_MAX = 64 * 1024 };
 
@@ -151,12 +152,45 @@ static void add_values(struct pg_params *p, const char *const *names, const stru
 
 /* ---- the operation --------------------------------------------------- */
 
+/* The open transaction is used without a pipeline; our own statements need one. */
+static int join_tx(struct pg_store *s, struct ob_err *err)
+{
+	if (!s->in_tx)
+		return ob_writer_no_transaction(err);
+	if (s->broken || PQtransactionStatus(s->conn) != PQTRANS_INTRANS)
+		return ob_writer_rolled_back(err);
+	pg_clear(s);
+	if (!PQenterPipelineMode(s->conn)) {
+		s->broken = true;
+		return pg_err(s, NULL, s->doing, err);
+	}
+	s->joined = true;
+	return 0;
+}
+
+static int leave_tx(struct pg_store *s, int r, struct ob_err *err)
+{
+	struct ob_err ignored;
+
+	s->joined = false;
+	if (s->queued > 0) {
+		int sent = pg_flush(s, r < 0 ? &ignored : err);
+
+		r = r < 0 ? r : sent;
+	}
+	if (!s->broken && s->conn && !PQexitPipelineMode(s->conn))
+		s->broken = true;
+	return r;
+}
+
 static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const char *doing,
 			struct ob_err *err)
 {
 	struct pg_store *s = (struct pg_store *)store;
 
 	s->doing = doing;
+	if (mode == OB_SQL_JOIN)
+		return join_tx(s, err);
 	s->unlimited = mode == OB_SQL_LONG_READ;
 	switch (mode) {
 	case OB_SQL_PEEK:
@@ -170,6 +204,7 @@ static int pg_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const cha
 	case OB_SQL_READ:
 	case OB_SQL_WRITE:
 	case OB_SQL_LONG_READ:
+	case OB_SQL_JOIN:
 	default:
 		return pg_begin(s, err);
 	}
@@ -210,6 +245,8 @@ static int pg_sql_end(struct ob_store *store, int r, struct ob_err *err)
 	struct pg_store *s = (struct pg_store *)store;
 	int ended;
 
+	if (s->joined)
+		return leave_tx(s, r, err);
 	/* Rows of the last flush are still read: the commit must not drop them. */
 	s->keep = r >= 0;
 	for (int i = 0; i < s->queued; i++)

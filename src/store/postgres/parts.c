@@ -153,18 +153,16 @@ int pg_parts_any(struct pg_store *s, bool *ret_any, struct ob_err *err)
 	return r;
 }
 
-int pg_parts_advise(struct pg_store *s, struct ob_buf *out, struct ob_err *err)
+int pg_parts_reach(struct pg_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err)
 {
 	OB_CLEANUP(leaves_done) struct leaves l = { 0 };
 	int r = read_leaves(s, &l, err);
 
-	if (r == 0 && l.rows > 0 && l.last >= l.top)
-		ob_buf_addf(out,
-			    "the log has outrun its partitions: number %" PRId64
-			    " stands in '%s_default', whose rows are deleted one by one; let "
-			    "retention run more often, or run `outbox cleanup`\n",
-			    l.last, s->base.layout->table[OB_TABLE_outbox]);
-	return r;
+	if (r < 0)
+		return r;
+	*ret_last = l.last;
+	*ret_top = l.rows > 0 ? l.top : 0;
+	return 0;
 }
 
 /* ---- retention ------------------------------------------------------- */
@@ -293,7 +291,8 @@ int pg_parts_retain(struct pg_store *s, const struct ob_retain *retain,
 		    struct ob_err *err)
 {
 	struct keeping k = { .s = s, .retain = retain, .bound = bound, .done = done };
-	bool removes = retain->published_ms != OB_NEVER_MS && retain->limit > 0 && bound->any;
+	bool removes = retain->published_ms != OB_NEVER_MS && retain->limit > 0 && bound->any &&
+		       !retain->only;
 
 	s->unlimited = true; /* a partition's rows are counted before it goes */
 	int r = pg_begin(s, err);

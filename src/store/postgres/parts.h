@@ -21,7 +21,8 @@ int pg_parts_any(struct pg_store *s, bool *ret_any, struct ob_err *err);
 int pg_parts_retain(struct pg_store *s, const struct ob_retain *retain,
 		    const struct ob_retain_bound *bound, struct ob_retained *done,
 		    struct ob_err *err);
-/* A line when numbers have outrun the partitions. Inside a transaction. */
-int pg_parts_advise(struct pg_store *s, struct ob_buf *out, struct ob_err *err);
+/* The last number, and where the highest partition ends; 0: the log is not partitioned. Inside a
+ * transaction. */
+int pg_parts_reach(struct pg_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err);
 
 #endif

@@ -66,8 +66,19 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 	(void)snprintf(txid, sizeof(txid), "%" PRIu64, bound->txid);
 	pg_int(&p, bound->seq);
 	pg_text(&p, txid);
-	pg_int(&p, g->retain->limit);
-	int r = pg_ask(g->s, some ? PG_retain_default : PG_retain_rows, &p, err);
+	if (g->retain->only) {
+		struct ob_pgarray *these = pg_array(&p, OB_PG_INT8);
+
+		for (size_t i = 0; i < g->retain->only_count; i++)
+			ob_pgarray_int(these, g->retain->only[i]);
+	} else {
+		pg_int(&p, g->retain->limit);
+	}
+	int r = pg_ask(g->s,
+		       g->retain->only ? PG_retain_these
+		       : some          ? PG_retain_default
+				       : PG_retain_rows,
+		       &p, err);
 	if (r < 0)
 		return r;
 	g->done->rows = (uint64_t)pg_get_int(g->s->results[0], 0, 0);
@@ -186,6 +197,8 @@ static int retain_all(struct retaining *g, struct ob_arena *arena, struct ob_err
 		r = prune_journal(g, err);
 	if (r == 0)
 		r = run_counted(g->s, PG_retain_throughput, &none, &ignored, err);
+	if (r == 0)
+		r = run_counted(g->s, PG_retain_audit, &none, &ignored, err);
 	if (r == 0)
 		r = remove_replays(g, err);
 	return r < 0 ? r : tell_held(g, arena, err);

@@ -73,6 +73,17 @@ static bool is_complete(struct pg_store *s, const struct pg_found *found)
 	       found->has_trigger == (s->notify == 0);
 }
 
+/* Those that a table of this version has lacked at first. */
+static int add_columns(struct pg_store *s, struct pg_found *found, struct ob_err *err)
+{
+	const char *lacks = found->lacks[OB_TABLE_workers];
+
+	if (!lacks || strcmp(lacks, "state") != 0)
+		return 0;
+	found->lacks[OB_TABLE_workers] = NULL;
+	return run_script(s, sql_postgres_add_state, 0, err);
+}
+
 /* Under the lock, so that of two processes the second finds the work done. */
 static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setup_done *done,
 		 struct ob_err *err)
@@ -94,6 +105,7 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 		return pg_source_attach(s, err);
 	if (found.any && found.version < OB_SCHEMA_VERSION)
 		return upgrade(s, &found, err);
+	r = add_columns(s, &found, err);
 	if (r == 0)
 		r = pg_check_columns(s, &found, err);
 	if (r == 0)
@@ -101,6 +113,26 @@ static int setup(struct pg_store *s, const struct ob_setup *wish, struct ob_setu
 	if (r == 0)
 		r = make(s, found.any ? found.partition_count : wish->partition_count, rows, err);
 	return r < 0 ? r : pg_source_attach(s, err);
+}
+
+/* Versions are guarded by a unique index over the whole log: a partitioned one has none. */
+static int setup_events(struct pg_store *s, bool partitioned, struct ob_err *err)
+{
+	if (partitioned)
+		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
+				  "a log partitioned by number cannot check versions: it is no "
+				  "event store");
+	return run_script(s, sql_postgres_events, 0, err);
+}
+
+static int setup_all(struct pg_store *s, const struct ob_setup *wish, struct ob_setup_done *done,
+		     struct ob_err *err)
+{
+	int r = setup(s, wish, done, err);
+
+	if (r == 0 && wish->events)
+		r = setup_events(s, done->partitioned, err);
+	return r < 0 || !wish->inbox ? r : run_script(s, sql_postgres_inbox, 0, err);
 }
 
 int pg_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setup_done *ret_done,
@@ -112,7 +144,7 @@ int pg_setup(struct ob_store *store, const struct ob_setup *wish, struct ob_setu
 	s->unlimited = true; /* building an index takes as long as it takes */
 	int r = pg_begin(s, err);
 	if (r == 0)
-		r = pg_finish(s, setup(s, wish, &done, err), err);
+		r = pg_finish(s, setup_all(s, wish, &done, err), err);
 	s->unlimited = false;
 	pg_clear(s);
 	if (r < 0)
@@ -137,6 +169,10 @@ int pg_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, st
 		r = pg_expand(layout, parts[i], wish->partition_count, out, err);
 	if (r == 0)
 		r = pg_source_sql(layout, out, err);
+	if (r == 0 && wish->events)
+		r = pg_expand(layout, sql_postgres_events, 0, out, err);
+	if (r == 0 && wish->inbox)
+		r = pg_expand(layout, sql_postgres_inbox, 0, out, err);
 	return r < 0 ? r : pg_expand(layout, sql_postgres_print_end, 0, out, err);
 }
 

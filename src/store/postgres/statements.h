@@ -8,6 +8,7 @@
 /* Statement; planned once on a connection that is ours alone; what it does, for messages. */
 #define PG_MAP(X) \
 	X(begin, true, "beginning a transaction") \
+	X(begin_read, true, "beginning a transaction") \
 	X(begin_snapshot, false, "beginning a transaction") \
 	X(pins, true, "beginning a transaction") \
 	X(commit, true, "committing") \
@@ -16,7 +17,8 @@
 	X(listen, false, "listening") \
 	X(notify, false, "listening") \
 	X(ping, false, "looking for news") \
-	X(advise, false, "reading the server's settings") \
+	X(diagnose, false, "reading the server's settings") \
+	X(diagnose_tables, false, "reading the statistics") \
 	X(setup_lock, false, "waiting for another setup") \
 	X(lock_tables, false, "waiting for the tables") \
 	X(object, false, "reading the schema") \
@@ -41,6 +43,7 @@
 	X(retain_lock, false, "removing old rows") \
 	X(retain_bounds, false, "removing old rows") \
 	X(retain_rows, false, "removing old rows") \
+	X(retain_these, false, "removing old rows") \
 	X(retain_default, false, "removing old rows") \
 	X(parts_kind, false, "reading the schema") \
 	X(parts_list, false, "reading the partitions of the log") \
@@ -55,6 +58,7 @@
 	X(prune_minutes, false, "pruning the journal") \
 	X(prune_old, false, "pruning the journal") \
 	X(retain_throughput, false, "removing old rows") \
+	X(retain_audit, false, "removing old rows") \
 	X(ended_readers, false, "looking for replays that ended") \
 	X(held_by, false, "looking for readers that stand still")
 

@@ -110,16 +110,19 @@ static void free_arrays(struct pg_params *p)
 
 struct ob_str pg_get_str(const PGresult *r, int row, int column)
 {
-	if (PQgetisnull(r, row, column))
+	int n = PQgetlength(r, row, column);
+
+	/* Only what is empty may be NULL. */
+	if (n == 0 && PQgetisnull(r, row, column))
 		return OB_STR_NULL;
-	return (struct ob_str){ PQgetvalue(r, row, column), (size_t)PQgetlength(r, row, column) };
+	return (struct ob_str){ PQgetvalue(r, row, column), (size_t)n };
 }
 
 int64_t pg_get_int(const PGresult *r, int row, int column)
 {
-	struct ob_str cell = pg_get_str(r, row, column);
+	int n = PQgetlength(r, row, column);
 
-	return cell.p ? ob_pg_get(cell.p, cell.n) : 0;
+	return n > 0 ? ob_pg_get(PQgetvalue(r, row, column), (size_t)n) : 0;
 }
 
 int64_t pg_get_time(const PGresult *r, int row, int column)
@@ -291,6 +294,8 @@ static int begin(struct pg_store *s, int how, bool batch, bool relaxed, struct o
 {
 	int r = begin_operation(s, err);
 
+	if (how == PG_begin && s->base.read_limit_ms)
+		how = PG_begin_read;
 	if (r == 0)
 		r = add_hidden(s, how, NULL, err);
 	/* The session has them. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The PostgreSQL store: options, opening and closing, and the table of operations. */
+#include "store/postgres/diagnose.h"
 #include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
 #include "store/sql/ops.h"
@@ -90,6 +91,8 @@ static int postgres_open(struct ob_store *store, struct ob_err *err)
 
 	if (r == 0 && s->listen_url)
 		r = check_url(s->listen_url, "listen_url", err);
+	if (store->read_limit_ms && store->read_limit_ms < s->timeout_ms)
+		s->timeout_ms = store->read_limit_ms;
 	return r < 0 ? r : pg_ready(s, err);
 }
 
@@ -126,10 +129,15 @@ const struct ob_store_ops ob_store_postgres = {
 	.setup_sql = pg_setup_sql,
 	.grants_sql = pg_grants_sql,
 	.check = pg_check,
-	.advise = pg_advise,
+	.checks = pg_checks,
+	.diagnose = pg_diagnose,
+	.oldest = pg_oldest,
 	.tx_begin = pg_tx_begin,
 	.tx_push = pg_tx_push,
 	.tx_end = pg_tx_end,
+	.tx_writer = pg_tx_writer,
+	.tx_exec = pg_tx_exec,
+	.tx_native = pg_tx_native,
 	.read = pg_read,
 	.resize = pg_resize,
 	.adopt = pg_adopt,

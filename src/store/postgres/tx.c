@@ -79,3 +79,17 @@ int pg_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 		return ob_writer_rolled_back(err);
 	return pg_commit(s, err);
 }
+
+int pg_tx_writer(struct ob_store *store, outbox **ret_writer, struct ob_err *err)
+{
+	struct pg_store *s = (struct pg_store *)store;
+	struct outbox_error fault = { 0 };
+	size_t ignored;
+
+	if (!s->in_tx)
+		return ob_writer_no_transaction(err);
+	if (!s->writer && open_writer(s, &fault) < 0)
+		return take_over(s, &fault, &ignored, err);
+	*ret_writer = s->writer;
+	return 0;
+}

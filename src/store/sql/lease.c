@@ -21,6 +21,7 @@ int ob_sql_op_beat(struct ob_store *store, const struct ob_worker *worker, int64
 		OB_ARG_MS("ttl", ttl_ms),
 		OB_ARG_INT("published", worker->published),
 		OB_ARG_INT("failed", worker->failed),
+		OB_ARG_STR("state", worker->state.p ? worker->state : OB_STR("")),
 		OB_ARG_INT("was_published", known ? store->beaten.published : 0),
 		OB_ARG_INT("was_failed", known ? store->beaten.failed : 0),
 		{ .name = NULL },
@@ -123,6 +124,7 @@ static const struct ob_sql_column worker_columns[] = {
 	OB_SQL_COLUMN(struct ob_worker, heartbeat_until_us, TIME),
 	OB_SQL_COLUMN(struct ob_worker, published, INT),
 	OB_SQL_COLUMN(struct ob_worker, failed, INT),
+	OB_SQL_COLUMN(struct ob_worker, state, STR),
 };
 static const struct ob_sql_map worker_map = OB_SQL_MAP_OF(struct ob_worker, worker_columns);
 

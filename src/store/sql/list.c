@@ -23,9 +23,26 @@ static enum ob_sql_id found_by(const struct ob_filter *filter, bool verb)
 		return filter->id ? OB_SQL_list_any_one : OB_SQL_list_any;
 	if (filter->id)
 		return verb ? OB_SQL_verb_one : OB_SQL_list_one;
-	if (all)
+	if (all && !filter->excepted)
 		return verb ? OB_SQL_verb_all : OB_SQL_list_all;
 	return verb ? OB_SQL_verb_open : OB_SQL_list_open;
+}
+
+/* Are rows that are no exception wanted? Only an exception gives these three views. */
+static bool wants_backlog(const struct ob_filter *filter)
+{
+	const unsigned of_exceptions =
+		1U << OB_VIEW_FAILED | 1U << OB_VIEW_DEAD | 1U << OB_VIEW_DISCARDED;
+
+	return !filter->excepted && (filter->views & ~of_exceptions);
+}
+
+/* Rows above it; no number is below 1. */
+static int64_t lower_bound(const struct ob_filter *filter)
+{
+	int64_t after = filter->newest_first ? 0 : filter->after_seq;
+
+	return filter->from_seq - 1 > after ? filter->from_seq - 1 : after > 0 ? after : -1;
 }
 
 size_t ob_sql_add_filter(struct ob_sql *q, const struct ob_filter *filter, bool verb)
@@ -43,9 +60,11 @@ size_t ob_sql_add_filter(struct ob_sql *q, const struct ob_filter *filter, bool 
 			OB_ARG_TEXT("aggregate_type", filter->aggregate_type),
 			OB_ARG_TEXT("aggregate_id", filter->aggregate_id),
 			OB_ARG_TEXT("event_type", filter->event_type),
+			OB_ARG_TEXT("correlation_id", filter->correlation_id),
+			OB_ARG_TEXT("error", filter->error), OB_ARG_INT("brief", filter->brief),
 			OB_ARG_INT("views", filter->views),
-			OB_ARG_INT("after",
-				   after && !filter->newest_first ? filter->after_seq : -1),
+			OB_ARG_INT("backlog", wants_backlog(filter)),
+			OB_ARG_INT("after", lower_bound(filter)),
 			OB_ARG_INT("before",
 				   after && filter->newest_first ? filter->after_seq : INT64_MAX),
 			OB_ARG_INT("limit", filter->limit ? (int64_t)filter->limit : INT64_MAX),
@@ -54,7 +73,7 @@ size_t ob_sql_add_filter(struct ob_sql *q, const struct ob_filter *filter, bool 
 
 struct ob_verb_row ob_sql_verb_row(const struct ob_sql_rows *rows)
 {
-	enum { SEQ, PARTITION, STATE, ATTEMPTS, QUEUE, COVERED };
+	enum { SEQ, PARTITION, STATE, ATTEMPTS, QUEUE, COVERED, KEY };
 
 	return (struct ob_verb_row){
 		.seq = ob_sql_int(rows, SEQ),
@@ -64,6 +83,7 @@ struct ob_verb_row ob_sql_verb_row(const struct ob_sql_rows *rows)
 		.attempts = (uint32_t)ob_sql_int(rows, ATTEMPTS),
 		.queue = ob_sql_str(rows, QUEUE),
 		.covered = ob_sql_int(rows, COVERED) != 0,
+		.key = ob_sql_str(rows, KEY),
 	};
 }
 

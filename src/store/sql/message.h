@@ -36,7 +36,8 @@
 	X(attempts, INT) \
 	X(due_us, TIME) \
 	X(since_us, TIME) \
-	X(published_at_us, TIME)
+	X(published_at_us, TIME) \
+	X(payload_bytes, INT)
 
 enum ob_sql_message_column {
 #define X(member, how) OB_SQL_COL_##member,

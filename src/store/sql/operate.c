@@ -89,6 +89,43 @@ static int find_rows(struct operating *o, struct ob_err *err)
 	return ob_sql_end(&q, r, err);
 }
 
+/* The same for numbers that the caller chose. */
+static int find_these(struct operating *o, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q = { 0 };
+	int r = ob_sql_filter_reach(o->store, &o->operate->filter, err);
+
+	if (r < 0)
+		return r;
+	ob_sql_begin(&q, o->store, OB_SQL_READ, "changing messages");
+	for (size_t from = 0; from < o->operate->seq_count && r == 0; from += CHUNK) {
+		OB_CLEANUP(ob_sql_table_done) struct ob_sql_table these = OB_SQL_TABLE("i");
+
+		for (size_t i = from; i < from + CHUNK && i < o->operate->seq_count; i++)
+			ob_sql_table_int(&these, o->operate->seqs[i]);
+		size_t found =
+			OB_SQL_ADD(&q, verb_these, OB_ARG_TEXT("reader", o->operate->filter.reader),
+				   OB_ARG_LIST("seqs", &these));
+		r = ob_sql_flush(&q, err);
+		struct ob_sql_rows rows = ob_sql_rows(&q, found);
+		while (r == 0 && ob_sql_next(&rows)) {
+			struct ob_verb_row row = ob_sql_verb_row(&rows);
+
+			consider(o, &row);
+		}
+	}
+	return ob_sql_end(&q, r, err);
+}
+
+/* Where a message would stand, by the reader's ordering. */
+static void set_queue(const struct operating *o, struct ob_verb_row *row)
+{
+	if (o->operate->ordering == OB_ORDER_PARTITION)
+		row->key = OB_STR("");
+	else if (o->operate->ordering == OB_ORDER_NONE)
+		row->key = OB_STR_NULL;
+}
+
 /* ---- fencing --------------------------------------------------------- */
 
 static int by_partition(const void *a, const void *b)
@@ -177,8 +214,10 @@ static int decide_row(struct operating *o, const struct ob_sql *q, const struct 
 	o->promote_count += promote;
 	to->partition = row->partition;
 	/* The rows go with the next statement. */
+	struct ob_str queue = o->operate->verb == OB_VERB_DELIVER ? row->key : row->queue;
+
 	return ob_arena_copy(&o->arena, change->queue, &change->queue) &&
-			       ob_arena_copy(&o->arena, row->queue, &to->queue)
+			       ob_arena_copy(&o->arena, queue, &to->queue)
 		       ? 0
 		       : ob_sql_oom(q, err);
 }
@@ -198,6 +237,7 @@ static int change_chunk(struct operating *o, struct ob_sql *q, size_t from, stru
 	while (r == 0 && ob_sql_next(&rows)) {
 		struct ob_verb_row row = ob_sql_verb_row(&rows);
 
+		set_queue(o, &row);
 		r = decide_row(o, q, &row, err);
 	}
 	if (r == 0)
@@ -223,6 +263,16 @@ static int change_all(struct operating *o, struct ob_err *err)
 	int r = fence_all(o, &q, err);
 	for (size_t i = 0; i < seq_count(o) && r == 0; i += CHUNK)
 		r = change_chunk(o, &q, i, err);
+	if (r == 0 && o->operate->audit && o->changed > 0) {
+		struct ob_audit_row entry = *o->operate->audit;
+
+		entry.count = o->changed;
+		ob_sql_add_audit(&q, &entry, o->changed);
+	}
+	if (r == 0 && o->operate->new_filter)
+		(void)OB_SQL_ADD(&q, reader_refilter,
+				 OB_ARG_TEXT("reader", o->operate->filter.reader),
+				 OB_ARG_TEXT("filter", o->operate->new_filter));
 	return ob_sql_end(&q, r, err);
 }
 
@@ -239,11 +289,11 @@ int ob_sql_op_operate(struct ob_store *store, const struct ob_operate *operate,
 	o->operate = operate;
 	o->arena = OB_ARENA_INIT(SIZE_MAX / 2);
 	o->seqs = OB_BUF_INIT(SEQS_MAX);
-	int r = find_rows(o, err);
-	if (r == 0 && seq_count(o) > 0) {
+	int r = operate->seqs ? find_these(o, err) : find_rows(o, err);
+	if (r == 0 && (seq_count(o) > 0 || operate->new_filter)) {
 		do
 			r = change_all(o, err);
-		while (r < 0 && ob_sql_again(store, ++tries));
+		while (r < 0 && ob_sql_again(store, ++tries, err));
 	}
 	if (r == 0) {
 		*ret_changed = o->changed;

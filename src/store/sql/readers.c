@@ -211,7 +211,8 @@ int ob_sql_op_reader_seek(struct ob_store *store, const char *reader, const stru
 	if (r == 0) {
 		do
 			r = try_seek(store, reader, &spot, err);
-		while (++tries < SEEK_TRIES && (r > 0 || (r < 0 && ob_sql_again(store, tries))));
+		while (++tries < SEEK_TRIES &&
+		       (r > 0 || (r < 0 && ob_sql_again(store, tries, err))));
 	}
 	ob_buf_done(&spot.text);
 	if (r > 0)
@@ -253,6 +254,6 @@ int ob_sql_op_reader_remove(struct ob_store *store, const char *reader, struct o
 
 	do
 		r = try_remove(store, reader, err);
-	while (r < 0 && ob_sql_again(store, ++tries));
+	while (r < 0 && ob_sql_again(store, ++tries, err));
 	return r;
 }

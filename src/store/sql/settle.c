@@ -113,20 +113,12 @@ static struct ob_settle_part *find_part(struct ob_settle *settle, int64_t partit
 	return NULL;
 }
 
-/* Which rows are there, and whose? Ours, an operator's, or another owner's. */
-static int judge_parts(struct ob_store *store, struct ob_settle *settle, const struct values *v,
-		       struct ob_err *err)
+/* Ours, an operator's, or another owner's. */
+static void judge_rows(struct ob_settle *settle, struct ob_sql_rows rows)
 {
 	enum { PARTITION, OURS, NEWEST, EPOCH };
-	OB_CLEANUP(ob_sql_done) struct ob_sql q;
 
-	ob_sql_begin(&q, store, OB_SQL_PEEK, "settling");
-	size_t state =
-		OB_SQL_ADD(&q, journal_state, OB_ARG_TEXT("reader", settle->reader),
-			   OB_ARG_UUID("owner", &settle->owner), OB_ARG_TABLE("parts", &v->parts));
-	int r = ob_sql_commit(&q, err);
-	struct ob_sql_rows rows = ob_sql_rows(&q, state);
-	while (r == 0 && ob_sql_next(&rows)) {
+	while (ob_sql_next(&rows)) {
 		struct ob_settle_part *part = find_part(settle, ob_sql_int(&rows, PARTITION));
 
 		if (!part || ob_sql_is_null(&rows, EPOCH) ||
@@ -139,6 +131,57 @@ static int judge_parts(struct ob_store *store, struct ob_settle *settle, const s
 			part->batch = (uint64_t)ob_sql_int(&rows, NEWEST);
 		}
 	}
+}
+
+/* Which rows are there, and whose? Ours, an operator's, or another owner's. */
+static int judge_parts(struct ob_store *store, struct ob_settle *settle, const struct values *v,
+		       struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+
+	ob_sql_begin(&q, store, OB_SQL_PEEK, "settling");
+	size_t state =
+		OB_SQL_ADD(&q, journal_state, OB_ARG_TEXT("reader", settle->reader),
+			   OB_ARG_UUID("owner", &settle->owner), OB_ARG_TABLE("parts", &v->parts));
+	int r = ob_sql_commit(&q, err);
+	if (r == 0)
+		judge_rows(settle, ob_sql_rows(&q, state));
+	return r;
+}
+
+int ob_sql_op_tx_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+	struct values v;
+
+	if (!make_values(settle, &v)) {
+		values_done(&v);
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "settling: out of memory");
+	}
+	const struct ob_sql_arg args[] = {
+		OB_ARG_TEXT("reader", settle->reader),
+		OB_ARG_UUID("owner", &settle->owner),
+		OB_ARG_TABLE("parts", &v.parts),
+		OB_ARG_LIST("seens", &v.seens),
+		{ .name = NULL },
+	};
+	ob_sql_begin(&q, store, OB_SQL_JOIN, "settling");
+	size_t journal = ob_sql_add(&q, OB_SQL_journal, args);
+	(void)ob_sql_add(&q, OB_SQL_won, args);
+	add_changes(&q, settle, &v);
+	int r = ob_sql_flush(&q, err);
+	bool all = r == 0 && ob_sql_changed(&q, journal) == settle->part_count;
+	for (size_t i = 0; i < settle->part_count && r == 0; i++)
+		settle->parts[i].settled = all ? OB_SETTLED : OB_SETTLE_LOST;
+	if (r == 0 && !all) {
+		size_t state = OB_SQL_ADD(&q, journal_state, args[0], args[1], args[2]);
+
+		r = ob_sql_flush(&q, err);
+		if (r == 0)
+			judge_rows(settle, ob_sql_rows(&q, state));
+	}
+	r = ob_sql_end(&q, r, err);
+	values_done(&v);
 	return r;
 }
 

@@ -15,6 +15,7 @@ int ob_sql_expand(const struct ob_layout *layout, const char *tmpl, char quote,
 		{ "schema_version", OB_SCHEMA_VERSION },
 		{ "partition_count", partition_count },
 		{ "lanes", OB_LANES },
+		{ "audit_days", OB_AUDIT_DAYS },
 		OB_STATE_MAP(STATE_NUMBER) OB_VIEW_MAP(VIEW_NUMBER){ NULL, 0 },
 	};
 
@@ -97,9 +98,12 @@ void ob_sql_done(struct ob_sql *q)
 		driver_of(q)->clear(q->store);
 }
 
-bool ob_sql_again(struct ob_store *store, int tries)
+bool ob_sql_again(struct ob_store *store, int tries, struct ob_err *err)
 {
-	return store->ops->sql->again && store->ops->sql->again(store, tries);
+	if (!store->ops->sql->again || !store->ops->sql->again(store, tries))
+		return false;
+	*err = OB_ERR_INIT;
+	return true;
 }
 
 int ob_sql_oom(const struct ob_sql *q, struct ob_err *err)

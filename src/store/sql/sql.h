@@ -106,6 +106,7 @@ enum ob_sql_mode {
 	OB_SQL_SETTLE,    /* the same, unless the option settle_durable forbids that */
 	OB_SQL_ALONE, /* the same for one statement that needs no transaction around it. Two that
 			 collide: SQLSTATE 40001 */
+	OB_SQL_JOIN,  /* in the transaction of tx_begin, which stays open */
 };
 
 /*
@@ -177,8 +178,9 @@ int ob_sql_end(struct ob_sql *q, int r, struct ob_err *err);
 /* Rolls back what is open, drops the rows. */
 void ob_sql_done(struct ob_sql *q);
 int ob_sql_oom(const struct ob_sql *q, struct ob_err *err);
-/* It failed: run the operation again, from its begin? */
-bool ob_sql_again(struct ob_store *store, int tries);
+/* It failed: run the operation again, from its begin? Then the error is forgotten: a success leaves
+ * none. */
+bool ob_sql_again(struct ob_store *store, int tries, struct ob_err *err);
 
 /* ---- rows ------------------------------------------------------------ */
 

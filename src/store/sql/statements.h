@@ -31,6 +31,8 @@
 	X(free_leases, false) \
 	X(partitions, false) \
 	X(throughput, false) \
+	X(audit, false) \
+	X(audits, false) \
 	X(stats_readers, false) \
 	X(stats_exceptions, false) \
 	X(stats_log, false) \
@@ -61,6 +63,7 @@
 	X(lock_log, false) \
 	X(reader_make, false) \
 	X(reader_begin, false) \
+	X(reader_refilter, false) \
 	X(readers, false) \
 	X(reader_lock, false) \
 	X(seek, false) \
@@ -71,7 +74,31 @@
 	X(remove_workers, false) \
 	X(remove_exceptions, false) \
 	X(remove_batches, false) \
-	X(remove_reader, false)
+	X(remove_reader, false) \
+	X(inbox_add, true) \
+	X(inbox_purge, false) \
+	X(consumer_make, false) \
+	X(consumer_take, false) \
+	X(consumer_state, false) \
+	X(consumer_renew, true) \
+	X(consumer_release, false) \
+	X(consumer_fence, true) \
+	X(consumer_list, false) \
+	X(positions, false) \
+	X(position_set, true) \
+	X(park, false) \
+	X(parked_keys, false) \
+	X(parked_count, false) \
+	X(parked_due, true) \
+	X(parked_wait, true) \
+	X(parked_list, false) \
+	X(parked_lock, false) \
+	X(parked_state, false) \
+	X(parked_set, false) \
+	X(parked_unqueue, false) \
+	X(parked_remove, true) \
+	X(parked_promote, false) \
+	X(parked_purge, false)
 
 enum ob_sql_id {
 #define X(name, planned) OB_SQL_##name,

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+enum { LIMIT_STEPS = 10000 }; /* of SQLite's machine between two looks at the clock */
+
 /* ---- errors ---------------------------------------------------------- */
 
 static const struct failure {
@@ -214,6 +216,36 @@ static int configure(struct lite_store *s, struct ob_err *err)
 	return r < 0 ? r : lite_set_synchronous(s, err);
 }
 
+static int note_start(unsigned what, void *arg, void *statement, void *text)
+{
+	struct lite_store *s = arg;
+
+	(void)what;
+	(void)statement;
+	(void)text;
+	s->statement_us = ob_clock_boot_us(&ob_clock_system);
+	return 0;
+}
+
+/* Not 0: the statement is given up. */
+static int is_over(void *arg)
+{
+	const struct lite_store *s = arg;
+
+	return ob_clock_boot_us(&ob_clock_system) - s->statement_us > s->base.read_limit_ms * 1000;
+}
+
+/* A connection that only looks. */
+static int limit_reading(struct lite_store *s, struct ob_err *err)
+{
+	if (!s->base.read_limit_ms)
+		return 0;
+	(void)sqlite3_trace_v2(s->db, SQLITE_TRACE_STMT, note_start, s);
+	sqlite3_progress_handler(s->db, LIMIT_STEPS, is_over, s);
+	int r = lite_run(s, LITE_only_read, OB_NO_ARGS, err);
+	return r < 0 ? r : 0;
+}
+
 /* Two processes that switch at once do not wait for each other by themselves. */
 static int switch_to_wal(struct lite_store *s, struct ob_err *err)
 {
@@ -239,6 +271,8 @@ static void disconnect(struct lite_store *s, bool replaced)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
+	(void)sqlite3_finalize(s->exec.stmt);
+	s->exec.stmt = NULL;
 	lite_finalize(s);
 	/* The last one out removes the -wal file by name: it must not be the new database's. */
 	if (s->db && replaced)
@@ -282,6 +316,8 @@ static int open_file(struct lite_store *s, const char *path, bool create, struct
 	int r = configure(s, err);
 	if (r == 0)
 		r = switch_to_wal(s, err);
+	if (r == 0)
+		r = limit_reading(s, err);
 	if (r < 0)
 		return r;
 	if (stat(name, &st) < 0)

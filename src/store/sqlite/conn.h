@@ -36,6 +36,7 @@ struct lite_store {
 	bool in_tx;                         /* between tx_begin and tx_end */
 	const char *doing;                  /* the operation that runs, for messages */
 	int64_t now;                        /* its time, in microseconds since 1970 */
+	int64_t statement_us;               /* boot clock: start of a statement that is limited */
 	int watch_fd, watch_wal, watch_dir; /* inotify; -1: none */
 	int look_fd, wake_fd; /* a timer for another look; epoll over both; -1: none */
 	int look_ms;          /* until that look; 0: none is planned */
@@ -43,6 +44,10 @@ struct lite_store {
 	int64_t data_version; /* -1: not known */
 	size_t turn;          /* the partition whose exceptions the next read asks for first */
 	struct lite_run *run; /* driver.c: the operation that runs */
+	struct {
+		sqlite3_stmt *stmt; /* of tx_exec: the last one */
+		uint64_t serial;
+	} exec;
 	struct {
 		int64_t from;       /* rows up to here were looked at in this pass */
 		int64_t thinned_us; /* the journal has one row a minute up to here */

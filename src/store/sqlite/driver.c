@@ -4,6 +4,7 @@
 #include "store/sqlite/driver.h"
 
 #include "base/cleanup.h"
+#include "store/writer.h"
 
 enum { TEXT_MAX = 64 * 1024, KEEP = 1 << 16 };
 
@@ -20,7 +21,7 @@ struct result {
 };
 
 struct lite_run {
-	bool writes, relaxed, flushed;
+	bool writes, relaxed, flushed, joined;
 	struct result results[OB_SQL_STATEMENTS];
 	size_t count;
 	struct ob_arena arena; /* of the rows */
@@ -83,6 +84,9 @@ static int lite_sql_begin(struct ob_store *store, enum ob_sql_mode mode, const c
 	}
 	lite_sql_clear(store);
 	s->run->writes = mode >= OB_SQL_WRITE;
+	s->run->joined = mode == OB_SQL_JOIN;
+	if (s->run->joined)
+		return s->in_tx ? 0 : ob_writer_no_transaction(err);
 	s->run->relaxed = may_relax(s, mode);
 	if (s->run->relaxed)
 		(void)lite_run(s, LITE_synchronous_normal, OB_NO_ARGS, &ignored);
@@ -200,7 +204,8 @@ static int lite_sql_end(struct ob_store *store, int r, struct ob_err *err)
 {
 	struct lite_store *s = (struct lite_store *)store;
 
-	r = s->run->writes ? lite_end(s, r, err) : lite_end_read(s, r, err);
+	if (!s->run->joined)
+		r = s->run->writes ? lite_end(s, r, err) : lite_end_read(s, r, err);
 	end_relaxed(s);
 	s->run->flushed = true;
 	return r;

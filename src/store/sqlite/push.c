@@ -100,3 +100,17 @@ int lite_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 		return ob_writer_rolled_back(err);
 	return lite_end(s, 0, err);
 }
+
+int lite_tx_writer(struct ob_store *store, outbox **ret_writer, struct ob_err *err)
+{
+	struct lite_store *s = (struct lite_store *)store;
+	struct outbox_error fault = { 0 };
+	size_t ignored;
+
+	if (!s->in_tx)
+		return ob_writer_no_transaction(err);
+	if (!s->writer && open_writer(s, &fault) < 0)
+		return ob_writer_fail(&fault, ob_writer_kind(fault.status), &ignored, err);
+	*ret_writer = s->writer;
+	return 0;
+}

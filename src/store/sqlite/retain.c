@@ -59,6 +59,8 @@ static int tidy(struct lite_store *s, const struct ob_retain *retain, int64_t si
 		r = lite_run(s, LITE_retain_finished, OB_ARGS(OB_ARG_INT("since", since)), err);
 	if (r >= 0)
 		r = lite_run(s, LITE_retain_throughput, OB_NO_ARGS, err);
+	if (r >= 0)
+		r = lite_run(s, LITE_retain_audit, OB_NO_ARGS, err);
 	return r < 0 ? r : 0;
 }
 
@@ -87,6 +89,25 @@ static int remove_messages(struct lite_store *s, uint32_t limit, int64_t since,
 	done->rows = (uint64_t)r;
 	done->more = to < bound;
 	s->retained.from = done->more ? to : 0;
+	return 0;
+}
+
+static int remove_these(struct lite_store *s, const struct ob_retain *retain, int64_t since,
+			struct ob_retained *done, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_table_done) struct ob_sql_table only = OB_SQL_TABLE("i");
+	int64_t bound = -1;
+	int r = lite_value(s, LITE_retain_bound, OB_ARGS(OB_ARG_INT("since", since)), &bound, err);
+
+	if (r <= 0)
+		return r;
+	for (size_t i = 0; i < retain->only_count; i++)
+		ob_sql_table_int(&only, retain->only[i]);
+	r = lite_run(s, LITE_retain_these,
+		     OB_ARGS(OB_ARG_LIST("only", &only), OB_ARG_INT("bound", bound)), err);
+	if (r < 0)
+		return r;
+	done->rows = (uint64_t)r;
 	return 0;
 }
 
@@ -127,7 +148,9 @@ static int retain_all(struct lite_store *s, const struct ob_retain *retain, stru
 	int64_t since = before(s, retain->published_ms);
 	int r = s->retained.from ? 0 : tidy(s, retain, since, &done->dead, err);
 
-	if (r == 0 && since != INT64_MIN && retain->limit)
+	if (r == 0 && since != INT64_MIN && retain->only)
+		r = remove_these(s, retain, since, done, err);
+	else if (r == 0 && since != INT64_MIN && retain->limit)
 		r = remove_messages(s, retain->limit, since, done, err);
 	if (r == 0 && since != INT64_MIN)
 		r = find_holder(s, since, arena, done, err);

@@ -13,7 +13,7 @@
 enum { SCRIPT_MAX = 64 * 1024 };
 
 /* Columns of the companion tables; of the outbox table the layout knows them. */
-static const char *const companion_columns[OB_TABLE_COUNT][10] = {
+static const char *const companion_columns[OB_TABLE_COUNT][11] = {
 	[OB_TABLE_readers] = { "name", "target", "filter", "temporary", "created_at" },
 	[OB_TABLE_batches] = { "reader", "partition_no", "batch", "epoch", "owner", "at", "pos",
 			       "published", "failed" },
@@ -22,8 +22,10 @@ static const char *const companion_columns[OB_TABLE_COUNT][10] = {
 	[OB_TABLE_leases] = { "reader", "partition_no", "lease_owner", "lease_until", "lease_epoch",
 			      "updated_at" },
 	[OB_TABLE_workers] = { "id", "reader", "hostname", "pid", "started_at", "heartbeat_until",
-			       "published", "failed", "session" },
+			       "published", "failed", "session", "state" },
 	[OB_TABLE_throughput] = { "minute", "reader", "worker", "published", "failed" },
+	[OB_TABLE_audit] = { "number", "at", "who", "origin", "verb", "reader", "filter",
+			     "messages", "plan", "reason" },
 	[OB_TABLE_meta] = { "name", "value" },
 };
 
@@ -287,6 +289,20 @@ static int refuse_old(const struct lite_store *s, const struct found *found, str
 			  found->version, OB_SCHEMA_VERSION);
 }
 
+/* Those that a table of this version has lacked at first. */
+static int add_columns(struct lite_store *s, const struct found *found, struct ob_err *err)
+{
+	const char *workers = s->base.layout->table[OB_TABLE_workers];
+	struct lite_column state, session;
+	int r = found->table[OB_TABLE_workers] ? lite_column(s, workers, "state", &state, err) : 0;
+
+	if (r < 0 || !found->table[OB_TABLE_workers] || state.exists)
+		return r;
+	/* A table that is not ours is left as it is. */
+	r = lite_column(s, workers, "session", &session, err);
+	return r < 0 || !session.exists ? r : lite_run_script(s, sql_sqlite_add_state, 0, err);
+}
+
 /* Inside the write transaction, so that of two processes the second finds the work done. */
 static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_setup_done *done,
 		 struct ob_err *err)
@@ -300,7 +316,9 @@ static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_s
 		return check_found(s, &found, err);
 	if (found.any && found.version < OB_SCHEMA_VERSION)
 		return refuse_old(s, &found, err);
-	r = check_columns(s, &found, err);
+	r = add_columns(s, &found, err);
+	if (r == 0)
+		r = check_columns(s, &found, err);
 	if (r < 0)
 		return r;
 
@@ -318,6 +336,10 @@ static int setup(struct lite_store *s, const struct ob_setup *setup, struct ob_s
 		r = lite_run_script(s, sql_sqlite_view, count, err);
 	if (r == 0)
 		r = lite_source_attach(s, err);
+	if (r == 0 && setup->events)
+		r = lite_run_script(s, sql_sqlite_events, count, err);
+	if (r == 0 && setup->inbox)
+		r = lite_run_script(s, sql_sqlite_inbox, count, err);
 	*done = (struct ob_setup_done){ .from_version = (uint32_t)found.version,
 					.to_version = OB_SCHEMA_VERSION };
 	return r;
@@ -363,6 +385,10 @@ int lite_setup_sql(const struct ob_layout *layout, const struct ob_setup *wish, 
 		r = lite_expand(layout, parts[i], wish->partition_count, out, err);
 	if (r == 0)
 		r = lite_source_sql(layout, out, err);
+	if (r == 0 && wish->events)
+		r = lite_expand(layout, sql_sqlite_events, 0, out, err);
+	if (r == 0 && wish->inbox)
+		r = lite_expand(layout, sql_sqlite_inbox, 0, out, err);
 	return r < 0 ? r : lite_expand(layout, sql_sqlite_print_end, 0, out, err);
 }
 

@@ -2,6 +2,7 @@
 /* The SQLite store: its options and the table of its operations. */
 #include "store/sql/ops.h"
 #include "store/sqlite/conn.h"
+#include "store/sqlite/diagnose.h"
 #include "store/sqlite/driver.h"
 #include "store/sqlite/push.h"
 #include "store/sqlite/schema.h"
@@ -49,10 +50,15 @@ const struct ob_store_ops ob_store_sqlite = {
 	.setup = lite_setup,
 	.setup_sql = lite_setup_sql,
 	.grants_sql = lite_grants_sql,
+	.checks = lite_checks,
 	.check = lite_check,
+	.diagnose = lite_diagnose,
 	.tx_begin = lite_tx_begin,
 	.tx_push = lite_tx_push,
 	.tx_end = lite_tx_end,
+	.tx_writer = lite_tx_writer,
+	.tx_exec = lite_tx_exec,
+	.tx_native = lite_tx_native,
 	.read = lite_read,
 	.resize = lite_resize,
 	.retain = lite_retain,
