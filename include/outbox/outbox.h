@@ -48,7 +48,12 @@ extern "C" {
 	X(ESCHEMA, -19, "the outbox tables are missing, older, newer or foreign") \
 	X(ENOTFOUND, -20, "no such message") \
 	X(EBUSY, -21, "the database is locked by another writer") \
-	X(ESTATE, -22, "the message's state does not allow this")
+	X(ESTATE, -22, "the message's state does not allow this") \
+	X(ECONFLICT, -30, "the stream has another version than expected") \
+	X(EENDED, -31, "the stream was archived or tombstoned") \
+	X(ESERIALIZER, -32, "no serializer supports the event") \
+	X(EEVENT, -33, "an event is of an unknown type or revision") \
+	X(EKEY, -34, "the key is wrong, unknown or missing")
 
 enum outbox_status {
 #define OUTBOX_STATUS_VALUE_(name, value, text) OUTBOX_##name = (value),

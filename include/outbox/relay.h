@@ -49,7 +49,7 @@ enum outbox_relay_result {
 /*
  * Handle one message. Called on the relay's threads: with several workers, several at a time, of
  * one key one after the other. After a lost lease (the process was paused, or its database
- * connections were cut) another worker may be called with the same key while this call still
+ * was cut off or stood still) another worker may be called with the same key while this call still
  * runs; nothing that this one returns is stored then. May take its time: leases are renewed
  * meanwhile. Must not call outbox_relay_free().
  */
@@ -73,6 +73,14 @@ OUTBOX_API int64_t outbox_relay_time_left(const outbox_relay_call *call);
  * charged, stored or reported, the message comes again with the next start.
  */
 OUTBOX_API int outbox_relay_stopping(const outbox_relay_call *call);
+
+/*
+ * With OUTBOX_RELAY_IN_TRANSACTION: the connection, as the database's own library has it: a sqlite3
+ * *, PGconn * or MYSQL *; and the handle to push and append with, in the same transaction. NULL
+ * without that flag.
+ */
+OUTBOX_API void *outbox_relay_connection(const outbox_relay_call *call);
+OUTBOX_API outbox *outbox_relay_writer(const outbox_relay_call *call);
 
 /*
  * A handler did not return OK, and what follows is certain: a dead message is recorded as such, any
@@ -116,6 +124,14 @@ enum outbox_relay_ordering {
 #define OUTBOX_RELAY_HOLD_DEAD      0x1u /* a dead message holds its key until somebody decides */
 #define OUTBOX_RELAY_HOLD_DELAYED   0x2u /* a delayed message holds its key until it is due */
 #define OUTBOX_RELAY_SAMPLE_PENDING 0x4u /* count what is pending for each metrics callback */
+/*
+ * Call the handler inside a transaction of the log's own database, in which the relay also records
+ * its progress: what the handler writes through outbox_relay_connection() happens exactly once for
+ * every message, or not at all. One transaction has up to batch_size messages; when a handler of it
+ * fails, all of it is undone and run again without that message. The handler must not end the
+ * transaction. For what it does elsewhere the promise stays: at least once.
+ */
+#define OUTBOX_RELAY_IN_TRANSACTION 0x8u
 
 /* Instead of milliseconds, in keep_published_ms and keep_dead_ms. */
 #define OUTBOX_RELAY_FOR_EVER   (-1)
@@ -193,6 +209,14 @@ OUTBOX_API OUTBOX_NODISCARD int outbox_relay_process_once(outbox_relay *relay,
  * From any thread, from a handler, and from a signal handler.
  */
 OUTBOX_API void outbox_relay_stop(outbox_relay *relay);
+/*
+ * For tests: wait until a reader of a store ("sqlite:shop.db") has delivered everything that was
+ * committed when the wait began; dead, discarded and delayed messages are not waited for. 1: it
+ * has; 0: the time is over.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_wait_caught_up(const char *store, const char *reader,
+						      uint32_t timeout_ms,
+						      struct outbox_error *err);
 /* NULL is allowed. Nothing may be under way. */
 OUTBOX_API void outbox_relay_free(outbox_relay *relay);
 

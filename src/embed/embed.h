@@ -25,6 +25,8 @@ struct outbox_relay {
 
 /* handler.c: the operations of the sink. */
 extern const struct ob_sink_ops ob_handler_sink;
+/* handler.c: for a relay whose handler runs in the database's transaction. */
+extern ob_sink_in_store_fn *const ob_handler_in_store;
 /* handler.c: tell the application of a failure; `arg` is the relay. */
 ob_failed_fn ob_embed_failed;
 

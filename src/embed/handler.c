@@ -23,7 +23,9 @@ struct handler_sink {
 struct outbox_relay_call {
 	const outbox_relay *relay;
 	const struct ob_clock *clock;
-	int64_t deadline_us; /* 0: none */
+	int64_t deadline_us;    /* 0: none */
+	struct ob_store *store; /* in whose transaction it runs; NULL: in none */
+	outbox *writer;         /* of that transaction */
 	char reason[OB_LAST_ERROR_MAX];
 };
 
@@ -56,6 +58,16 @@ int64_t outbox_relay_time_left(const outbox_relay_call *call)
 int outbox_relay_stopping(const outbox_relay_call *call)
 {
 	return atomic_load(&call->relay->stops) > 0;
+}
+
+void *outbox_relay_connection(const outbox_relay_call *call)
+{
+	return call->store ? ob_store_tx_native(call->store) : NULL;
+}
+
+outbox *outbox_relay_writer(const outbox_relay_call *call)
+{
+	return call->writer;
 }
 
 /* ---- calling it ------------------------------------------------------------ */
@@ -168,11 +180,14 @@ void ob_embed_failed(void *arg, const struct ob_worker_failure *failure)
 }
 
 /* Call the handler and turn what it says into an outcome. */
-static void handle(struct handler_sink *sink, struct ob_err *ret)
+static void handle(struct handler_sink *sink, struct ob_store *store, outbox *writer,
+		   struct ob_err *ret)
 {
 	const outbox_relay *relay = relay_of(&sink->base);
 	const struct outbox_relay_options *o = &relay->options;
-	outbox_relay_call call = { .relay = relay, .clock = sink->base.clock };
+	outbox_relay_call call = {
+		.relay = relay, .clock = sink->base.clock, .store = store, .writer = writer
+	};
 	struct outbox_relay_message message;
 
 	ob_arena_reset(&sink->texts, TEXTS_BYTES);
@@ -237,10 +252,32 @@ static int handler_poll(struct ob_sink *base, int timeout_ms, struct ob_ack *ack
 	if (!sink->waiting)
 		return 0;
 	acks[0] = (struct ob_ack){ .tag = sink->tag };
-	handle(sink, &acks[0].err);
+	handle(sink, NULL, NULL, &acks[0].err);
 	sink->waiting = false;
 	return 1;
 }
+
+/* In the worker's transaction: progress is recorded in it too. */
+static int handler_in_store(struct ob_sink *base, struct ob_store *store,
+			    const struct ob_message *message, struct ob_err *err)
+{
+	struct handler_sink *sink = (struct handler_sink *)base;
+	struct ob_err said = OB_ERR_INIT;
+	outbox *writer = NULL;
+	int r = ob_store_tx_writer(store, &writer, err);
+
+	if (r < 0)
+		return r;
+	sink->texts.max = TEXTS_MAX;
+	sink->message = message;
+	handle(sink, store, writer, &said);
+	if (said.kind == OB_ERR_NONE)
+		return 0;
+	*err = said;
+	return said.status;
+}
+
+ob_sink_in_store_fn *const ob_handler_in_store = handler_in_store;
 
 static void handler_reset(struct ob_sink *base)
 {

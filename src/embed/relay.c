@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "embed/embed.h"
+#include "events/wait.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -74,6 +75,8 @@ static int make(const struct outbox_relay_options *options, outbox_relay **ret_r
 	if (!relay)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a relay");
 	relay->ops = ob_handler_sink;
+	if (options && (options->flags & OUTBOX_RELAY_IN_TRANSACTION))
+		relay->ops.in_store = ob_handler_in_store;
 	relay->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int r = relay->stop_fd < 0
 			? ob_err_errno(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "making an eventfd")
@@ -99,6 +102,24 @@ int outbox_relay_new(const struct outbox_relay_options *options, outbox_relay **
 	else if (make(options, ret_relay, &e) >= 0)
 		return OUTBOX_OK;
 	return give_error(&e, err);
+}
+
+int outbox_wait_caught_up(const char *store, const char *reader, uint32_t timeout_ms,
+			  struct outbox_error *err)
+{
+	struct ob_err e = OB_ERR_INIT;
+	struct ob_store *connected = NULL;
+	bool caught = false;
+
+	if (!store || !reader) {
+		(void)ob_err_set(&e, OUTBOX_EINVAL, OB_ERR_FATAL, "store or reader is NULL");
+		return give_error(&e, err);
+	}
+	int r = ob_store_connect(&(struct ob_store_conf){ .url = store }, &connected, &e);
+	if (r >= 0)
+		r = ob_wait_caught_up(connected, reader, timeout_ms, &caught, &e);
+	ob_store_free(connected);
+	return r < 0 ? give_error(&e, err) : caught;
 }
 
 void outbox_relay_free(outbox_relay *relay)

@@ -6,7 +6,9 @@
 #include "base/sqltmpl.h"
 #include "base/utf8.h"
 #include "lib/duplicate.h"
+#include "lib/events/drivers.h"
 #include "lib/fail.h"
+#include "lib/inbox/drivers.h"
 #include "lib/options.h"
 #include "outbox/mysql.h"
 #include "sql_mysql.h"
@@ -28,16 +30,22 @@ static const struct ob_insert_sql insert_sql = { sql_mysql_push_head, sql_mysql_
 struct row_values {
 	int64_t number[OB_INSERT_FIELDS];
 	unsigned long size[OB_INSERT_FIELDS];
-	char id[OB_UUID_TEXT_SIZE];
+	char id[OB_UUID_TEXT_SIZE]; /* as text, or its digits */
 };
 
 struct ob_str ob_mysql_id(const struct ob_mysql_driver *driver, const struct ob_uuid *id,
 			  char text[OB_UUID_TEXT_SIZE])
 {
-	if (!driver->layout.string_id)
-		return (struct ob_str){ (const char *)id->b, sizeof(id->b) };
+	static const char digits[] = "0123456789abcdef";
+
 	ob_uuid_format(id, text);
-	return (struct ob_str){ text, OB_UUID_TEXT };
+	if (driver->layout.string_id)
+		return (struct ob_str){ text, OB_UUID_TEXT };
+	for (size_t i = 0; i < sizeof(id->b); i++) {
+		text[2 * i] = digits[id->b[i] >> 4];
+		text[2 * i + 1] = digits[id->b[i] & 15];
+	}
+	return (struct ob_str){ text, 2 * sizeof(id->b) };
 }
 
 /* The library's structs have no const, but it only reads parameters. */
@@ -106,6 +114,10 @@ int ob_mysql_prepare(const struct ob_mysql_driver *driver, const char *tmpl, MYS
 	if (!stmt || mysql_stmt_prepare(stmt, ob_buf_str(&sql), sql.len) != 0) {
 		r = ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX, "%.200s",
 			    stmt ? mysql_stmt_error(stmt) : "out of memory");
+		/* Closing the statement clears the number on the connection. */
+		if (stmt)
+			(void)snprintf(err->native, sizeof(err->native), "%u",
+				       mysql_stmt_errno(stmt));
 		if (stmt)
 			(void)mysql_stmt_close(stmt);
 		return r;
@@ -349,8 +361,8 @@ static int check_rows(const struct ob_mysql_driver *driver, const struct ob_push
 	return 0;
 }
 
-static int mysql_insert(void *self, const struct ob_push_row *rows, size_t count,
-			struct outbox_error *err)
+int ob_mysql_insert(void *self, const struct ob_push_row *rows, size_t count,
+		    struct outbox_error *err)
 {
 	struct ob_mysql_driver *driver = self;
 	struct ob_mysql_chunk all = { .rows = rows, .count = count };
@@ -376,6 +388,8 @@ static void mysql_driver_close(void *self)
 	}
 	if (driver->many)
 		(void)mysql_stmt_close(driver->many);
+	if (driver->look)
+		(void)mysql_stmt_close(driver->look);
 	free(driver);
 }
 
@@ -384,7 +398,14 @@ OB_DEFINE_CLEANUP(struct ob_mysql_driver *, mysql_driver_close)
 static const struct ob_driver_ops mysql_ops = {
 	.abi = OB_DRIVER_ABI,
 	.in_transaction = mysql_in_transaction,
-	.insert = mysql_insert,
+	.insert = ob_mysql_insert,
+	.append = ob_mysql_append,
+	.look_stream = ob_mysql_look_stream,
+	.keep_stream = ob_mysql_keep_stream,
+	.pin_log = ob_mysql_pin_log,
+	.ask = ob_mysql_ask,
+	.read_events = ob_mysql_read_events,
+	.inbox = ob_mysql_inbox,
 	.close = mysql_driver_close,
 };
 

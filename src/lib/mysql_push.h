@@ -15,6 +15,7 @@ struct ob_mysql_driver {
 	MYSQL_STMT *many;                  /* the last insert of several rows */
 	size_t many_rows;
 	unsigned many_shape;
+	MYSQL_STMT *look; /* at a stream: every append runs it; made when first needed */
 };
 
 /* The rows of one statement, and where they stand in the call. */
@@ -33,7 +34,7 @@ struct ob_mysql_failure {
 
 /* Bytes as a parameter; *size must live until the statement was run. */
 MYSQL_BIND ob_mysql_bind_bytes(struct ob_str value, unsigned long *size);
-/* A row's id as the table holds it; `text` gets it when that is text. */
+/* A row's id as the parameter of push_id in sql/mysql/push.sql; in `text`. */
 struct ob_str ob_mysql_id(const struct ob_mysql_driver *driver, const struct ob_uuid *id,
 			  char text[OB_UUID_TEXT_SIZE]);
 /* Expand a template and prepare it. */

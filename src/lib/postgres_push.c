@@ -8,7 +8,9 @@
 #include "base/cleanup.h"
 #include "base/sqltmpl.h"
 #include "lib/duplicate.h"
+#include "lib/events/drivers.h"
 #include "lib/fail.h"
+#include "lib/inbox/drivers.h"
 #include "lib/options.h"
 #include "outbox/postgres.h"
 #include "sql_postgres.h"
@@ -342,8 +344,8 @@ static int check_connection(const struct ob_postgres_driver *driver, struct outb
 	return 0;
 }
 
-static int postgres_insert(void *self, const struct ob_push_row *rows, size_t count,
-			   struct outbox_error *err)
+int ob_postgres_insert(void *self, const struct ob_push_row *rows, size_t count,
+		       struct outbox_error *err)
 {
 	struct ob_postgres_driver *driver = self;
 	int r = check_connection(driver, err);
@@ -377,7 +379,14 @@ OB_DEFINE_CLEANUP(struct ob_postgres_driver *, postgres_close)
 static const struct ob_driver_ops postgres_ops = {
 	.abi = OB_DRIVER_ABI,
 	.in_transaction = postgres_in_transaction,
-	.insert = postgres_insert,
+	.insert = ob_postgres_insert,
+	.append = ob_postgres_append,
+	.look_stream = ob_postgres_look_stream,
+	.keep_stream = ob_postgres_keep_stream,
+	.pin_log = ob_postgres_pin_log,
+	.ask = ob_postgres_ask,
+	.read_events = ob_postgres_read_events,
+	.inbox = ob_postgres_inbox,
 	.close = postgres_close,
 };
 

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle, and pushing: check every message, give ids, hand over to the driver. */
 #include "base/cleanup.h"
-#include "lib/check.h"
 #include "lib/fail.h"
+#include "lib/handle.h"
 
 #include <stdlib.h>
 
 /* Calls of this size need no memory of the heap. */
 enum { FEW = 8 };
-
-struct outbox {
-	const struct ob_driver_ops *ops;
-	void *driver; /* owned */
-	struct ob_check_rules rules;
-};
 
 int outbox_driver_attach(const struct ob_driver_ops *ops, void *driver,
 			 const struct ob_check_rules *rules, outbox **ret_ob,
@@ -51,28 +45,26 @@ struct outbox_id outbox_id_new(void)
 	return out;
 }
 
-/* What can be wrong with the call itself. */
-static int check_call(const outbox *ob, const struct outbox_message *messages, size_t count,
-		      struct outbox_error *err)
+int ob_push_check_call(const outbox *ob, const struct outbox_message *messages, size_t count,
+		       size_t most, struct outbox_error *err)
 {
 	if (!ob)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX, "there is no outbox");
 	if (count > 0 && !messages)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX, "messages is NULL");
-	if (count > OUTBOX_BATCH_MAX)
+	if (count > most)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX,
-			       "%zu messages in one call: push at most %u", count,
-			       OUTBOX_BATCH_MAX);
+			       "%zu messages in one call: %zu is the most", count, most);
 	if (count > 0 && !ob->ops->in_transaction(ob->driver))
 		return ob_fail(
 			err, OUTBOX_ENOTRANSACTION, OUTBOX_NO_INDEX,
-			"no transaction is open on this connection: begin one, push, commit");
+			"no transaction is open on this connection: begin one, write, commit");
 	return 0;
 }
 
 /* All checks first: a fault in the last message leaves no trace of the first. */
-static int prepare_rows(const outbox *ob, const struct outbox_message *messages, size_t count,
-			struct ob_push_row *rows, struct outbox_error *err)
+int ob_push_prepare(const outbox *ob, const struct outbox_message *messages, size_t count,
+		    struct ob_push_row *rows, struct outbox_error *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		bool has_id = false;
@@ -105,18 +97,24 @@ static int explain_check(const outbox *ob, const struct ob_push_row *rows, size_
 	return err->status;
 }
 
-static int push_rows(outbox *ob, const struct outbox_message *messages, size_t count,
-		     struct ob_push_row *rows, struct outbox_error *err)
+int ob_push_outcome(const outbox *ob, int r, const struct ob_push_row *rows, size_t count,
+		    struct outbox_error *err)
 {
-	int r = prepare_rows(ob, messages, count, rows, err);
-
-	if (r == 0)
-		r = ob->ops->insert(ob->driver, rows, count, err);
 	if (r == OB_DRIVER_CHECK)
 		r = explain_check(ob, rows, count, err);
 	if (r < 0 && count > 1)
 		ob_fail_prefix(err);
 	return r;
+}
+
+static int push_rows(outbox *ob, const struct outbox_message *messages, size_t count,
+		     struct ob_push_row *rows, struct outbox_error *err)
+{
+	int r = ob_push_prepare(ob, messages, count, rows, err);
+
+	if (r == 0)
+		r = ob->ops->insert(ob->driver, rows, count, err);
+	return ob_push_outcome(ob, r, rows, count, err);
 }
 
 int outbox_push(outbox *ob, const struct outbox_message *messages, size_t count,
@@ -129,7 +127,7 @@ int outbox_push(outbox *ob, const struct outbox_message *messages, size_t count,
 
 	if (!err)
 		err = &unused;
-	int r = check_call(ob, messages, count, err);
+	int r = ob_push_check_call(ob, messages, count, OUTBOX_BATCH_MAX, err);
 	if (r < 0 || count == 0)
 		return r;
 	if (count > FEW) {

@@ -6,7 +6,9 @@
 #include "base/clock.h"
 #include "base/sqltmpl.h"
 #include "lib/duplicate.h"
+#include "lib/events/drivers.h"
 #include "lib/fail.h"
+#include "lib/inbox/drivers.h"
 #include "lib/options.h"
 #include "outbox/sqlite.h"
 #include "sql_sqlite.h"
@@ -291,8 +293,8 @@ static bool sqlite_in_transaction(void *self)
 	return !sqlite3_get_autocommit(driver->db);
 }
 
-static int sqlite_insert(void *self, const struct ob_push_row *rows, size_t count,
-			 struct outbox_error *err)
+int ob_sqlite_insert(void *self, const struct ob_push_row *rows, size_t count,
+		     struct outbox_error *err)
 {
 	struct ob_sqlite_driver *driver = self;
 	struct ob_sqlite_chunk all = { .rows = rows, .count = count };
@@ -319,7 +321,14 @@ OB_DEFINE_CLEANUP(struct ob_sqlite_driver *, sqlite_close)
 static const struct ob_driver_ops sqlite_ops = {
 	.abi = OB_DRIVER_ABI,
 	.in_transaction = sqlite_in_transaction,
-	.insert = sqlite_insert,
+	.insert = ob_sqlite_insert,
+	.append = ob_sqlite_append,
+	.look_stream = ob_sqlite_look_stream,
+	.keep_stream = ob_sqlite_keep_stream,
+	.pin_log = ob_sqlite_pin_log,
+	.ask = ob_sqlite_ask,
+	.read_events = ob_sqlite_read_events,
+	.inbox = ob_sqlite_inbox,
 	.close = sqlite_close,
 };
 
