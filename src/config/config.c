@@ -49,6 +49,8 @@ static void note_layout(struct ob_walk *walk, const struct ob_yaml *root, struct
 
 	for (size_t i = 0; i < config->relay_count; i++)
 		config->relays[i].layout_written = written;
+	for (size_t i = 0; i < config->consumer_count; i++)
+		config->consumers[i].layout_written = written;
 }
 
 static void read_root(struct ob_walk *walk, struct ob_yaml *root, struct ob_config *config)
@@ -151,6 +153,7 @@ int ob_config_of_store(const char *url, struct ob_config **ret_config, struct ob
 		.name = "main",
 		.conf = { .url = copy, .layout = &config->layout },
 	};
+	ob_monitor_default(config);
 	r = ob_retention_default(&config->stores[0].retention, err);
 	if (r < 0)
 		return r;
@@ -173,6 +176,18 @@ bool ob_config_same_relay(const struct ob_config_relay *a, const struct ob_confi
 	       same_text(a->store->conf.url, b->store->conf.url) &&
 	       same_text(a->sink->name, b->sink->name) &&
 	       same_text(a->sink->written, b->sink->written);
+}
+
+bool ob_config_same_consumer(const struct ob_config_consumer *a, const struct ob_config_consumer *b)
+{
+	bool letters =
+		!a->letter_sink == !b->letter_sink &&
+		(!a->letter_sink || same_text(a->letter_sink->written, b->letter_sink->written));
+
+	return same_text(a->name, b->name) && same_text(a->written, b->written) &&
+	       same_text(a->layout_written, b->layout_written) &&
+	       same_text(a->store->written, b->store->written) &&
+	       same_text(a->store->conf.url, b->store->conf.url) && letters;
 }
 
 const struct ob_config_store *ob_config_find_store(const struct ob_config *config, const char *name)

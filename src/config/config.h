@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/layout.h"
 #include "base/log.h"
+#include "feed/feed.h"
 #include "sink/sink.h"
 #include "store/store.h"
 
@@ -14,6 +15,7 @@ struct ob_config_retention {
 	int64_t published_ms; /* 0: at once */
 	int64_t dead_ms;
 	int64_t every_ms; /* between two passes of a relay */
+	int64_t inbox_ms; /* how long ids of handled messages are kept */
 	uint32_t batch;   /* rows removed in one transaction */
 };
 
@@ -114,6 +116,57 @@ struct ob_config_relay {
 	size_t failure_count;
 };
 
+enum ob_consume_by { OB_CONSUME_NONE, OB_CONSUME_SQL, OB_CONSUME_EXEC, OB_CONSUME_HTTP };
+
+/* One entry of `consumers:`; the option table in consumer_opts.c names every member. */
+struct ob_config_consumer {
+	const char *name;
+	const char *written, *layout_written;
+	const struct ob_config_store *store; /* the consumer's own database */
+	const struct ob_feed_ops *feed;
+	const struct ob_opt_value *feed_options;
+	size_t feed_option_count;
+	const struct ob_config_store *log; /* the source, if it is a log of ours */
+	enum ob_consume_by by;
+	const char *sql;
+	const struct ob_sink_ops *handler; /* exec, http */
+	const struct ob_opt_value *handler_options;
+	size_t handler_option_count;
+	int dedup;    /* ids, position, none */
+	int ordering; /* key, none */
+	int on_dead;  /* enum ob_on_dead */
+	uint32_t lanes, batch_size, window;
+	int64_t lease_ttl_ms, shutdown_timeout_ms;
+	struct {
+		uint32_t max_per_key, max_total;
+	} park;
+	struct {
+		uint32_t max_attempts;
+		int64_t base_delay_ms, max_backoff_ms;
+		double multiplier, jitter;
+	} retry;
+	struct ob_config_failure *failures;
+	size_t failure_count;
+	const struct ob_config_sink *letter_sink; /* NULL: dead letters stay in the database */
+	const char *letter_destination;
+};
+
+/* Who asks the monitor; what a role may do is a table there. */
+enum { OB_MONITOR_VIEWER, OB_MONITOR_OPERATOR, OB_MONITOR_ROLES };
+
+enum ob_payloads { OB_PAYLOADS_SHOWN, OB_PAYLOADS_MASKED, OB_PAYLOADS_HIDDEN };
+
+/* `monitor:`; texts may be NULL unless said otherwise. */
+struct ob_config_monitor {
+	const char *listen; /* NULL: `outbox work` has none */
+	const char *title, *environment;
+	const char *base_path; /* "" or "/outbox"; never NULL */
+	const char *hosts, *trusted_proxies, *mask;
+	const char *tokens[OB_MONITOR_ROLES];
+	int payloads[OB_MONITOR_ROLES]; /* enum ob_payloads */
+	uint32_t connections;
+};
+
 struct ob_config {
 	char *path; /* where it was read from; NULL: defaults */
 	struct ob_layout layout;
@@ -124,6 +177,9 @@ struct ob_config {
 	size_t sink_count;
 	struct ob_config_relay *relays;
 	size_t relay_count;
+	struct ob_config_consumer *consumers;
+	size_t consumer_count;
+	struct ob_config_monitor monitor;
 	enum ob_log_level log_level;
 	enum ob_log_format log_format;
 	struct ob_arena arena; /* all of the above but `path` lives here */
@@ -151,12 +207,27 @@ void ob_config_free(struct ob_config *config);
 const struct ob_config_store *ob_config_find_store(const struct ob_config *config,
 						   const char *name);
 
+/* May it listen there? OUTBOX_ECONFIG: it is no address, or others can reach it and no token is
+ * set. */
+int ob_config_monitor_check(const struct ob_config_monitor *monitor, const char *listen,
+			    struct ob_err *err);
+
 /*
  * Do these two do the same, and the same way? By what stands in the file for them, their store,
  * their sink and the layout: no option can be forgotten. A default that is written out counts as a
  * change.
  */
 bool ob_config_same_relay(const struct ob_config_relay *a, const struct ob_config_relay *b);
+
+/* The same of two consumers. */
+bool ob_config_same_consumer(const struct ob_config_consumer *a,
+			     const struct ob_config_consumer *b);
+
+/* What it reads of its target, for people and for the reader's row: one line, "" is everything. */
+void ob_config_filter_text(const struct ob_config_relay *relay, struct ob_buf *out);
+/* Does such a line select a message? */
+bool ob_config_filter_selects(const char *filter, struct ob_str event_type,
+			      struct ob_str aggregate_type);
 
 /* A commented sample made from the option tables, for `outbox init`, with a store and a sink of
  * these kinds (NULL: sqlite, file): it loads as it is. */

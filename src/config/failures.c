@@ -72,18 +72,25 @@ void ob_read_failures(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 		      const struct ob_section *section, void *base)
 {
 	struct ob_config_relay *relay = &((struct ob_relay_draft *)base)->relay;
-	char full[OB_PATH_SIZE];
 
 	(void)section;
+	ob_read_failure_list(walk, node, path, &relay->failures, &relay->failure_count);
+}
+
+void ob_read_failure_list(struct ob_walk *walk, struct ob_yaml *node, const char *path,
+			  struct ob_config_failure **ret_rules, size_t *ret_count)
+{
+	char full[OB_PATH_SIZE];
+
 	if (!node || ob_yaml_is_null(node) || !ob_walk_is_list(walk, node, path, "rule"))
 		return;
-	relay->failures = ob_arena_alloc(walk->arena, (node->count + 1) * sizeof(*relay->failures));
-	if (!relay->failures) {
+	*ret_rules = ob_arena_alloc(walk->arena, (node->count + 1) * sizeof(**ret_rules));
+	if (!*ret_rules) {
 		walk->failed = true;
 		return;
 	}
 	for (struct ob_yaml *item = node->first; item; item = item->next) {
-		(void)snprintf(full, sizeof(full), "%.230s[%zu]", path, relay->failure_count);
-		read_failure(walk, item, full, &relay->failures[relay->failure_count++]);
+		(void)snprintf(full, sizeof(full), "%.230s[%zu]", path, *ret_count);
+		read_failure(walk, item, full, &(*ret_rules)[(*ret_count)++]);
 	}
 }

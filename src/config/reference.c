@@ -180,6 +180,23 @@ static void add_relays(struct ob_buf *out)
 		    "shorter than `base_delay`.\n");
 }
 
+static void add_consumers(struct ob_buf *out)
+{
+	ob_buf_adds(out, "\n[Consumers](consume.md) has the whole story.\n");
+	add_table(out, ob_consumer_section.opts);
+	for (const struct ob_section *s = ob_consumer_section.sections; s->name; s++)
+		add_section(out, s, "consumer");
+	for (const struct ob_feed_backend *b = ob_feed_backends; b->name; b++) {
+		add_backend(out, b->name, "source", b->help, b->ops ? b->ops->opts : NULL);
+		if (!b->ops || !b->ops->link)
+			continue;
+		ob_buf_adds(out, "\nAnd, as for the sink:");
+		for (const char *const *name = b->ops->link_opts; *name; name++)
+			ob_buf_addf(out, "%s `%s`", name == b->ops->link_opts ? "" : ",", *name);
+		ob_buf_adds(out, ".\n");
+	}
+}
+
 static void add_columns(struct ob_buf *out, const struct ob_section *section)
 {
 	ob_buf_addf(out,
@@ -217,6 +234,8 @@ void ob_config_reference(struct ob_buf *out)
 			add_sinks(out, s);
 		else if (s->read == ob_read_relays)
 			add_relays(out);
+		else if (s->read == ob_read_consumers)
+			add_consumers(out);
 		else
 			add_table(out, s->opts);
 		for (const struct ob_section *sub = s->sections; sub && sub->name; sub++) {
@@ -224,6 +243,8 @@ void ob_config_reference(struct ob_buf *out)
 				add_debezium(out, sub);
 			else if (sub->read == ob_read_columns)
 				add_columns(out, sub);
+			else if (s->read == ob_read_monitor)
+				add_section(out, sub, "monitor");
 		}
 	}
 }

@@ -143,7 +143,7 @@ static const struct ob_opt leasing_opts[] = {
 		.dflt = "5s",
 		.min = 100,
 		.max = HOUR,
-		.help = "How often leases are renewed: a third of lease_ttl is good.",
+		.help = "How often leases are renewed; every third of lease_ttl at least.",
 	},
 	{
 		.name = "heartbeat_ttl",
@@ -158,51 +158,7 @@ static const struct ob_opt leasing_opts[] = {
 };
 
 static const struct ob_opt retry_opts[] = {
-	{
-		.name = "max_attempts",
-		.type = OB_OPT_U32,
-		.offset = RELAY(retry.max_attempts),
-		.dflt = "20",
-		.min = 1,
-		.max = 1000,
-		.help = "Attempts before a message is dead; an outage costs none.",
-	},
-	{
-		.name = "base_delay",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(retry.base_delay_ms),
-		.dflt = "5s",
-		.min = 1,
-		.max = DAY,
-		.help = "Wait after the first failed attempt.",
-	},
-	{
-		.name = "multiplier",
-		.type = OB_OPT_DOUBLE,
-		.offset = RELAY(retry.multiplier),
-		.dflt = "2",
-		.min = 1,
-		.max = 100,
-		.help = "Each further wait is this many times the one before.",
-	},
-	{
-		.name = "max_backoff",
-		.type = OB_OPT_DURATION_MS,
-		.offset = RELAY(retry.max_backoff_ms),
-		.dflt = "1h",
-		.min = 1,
-		.max = INT64_C(30) * DAY,
-		.help = "Longest wait between two attempts.",
-	},
-	{
-		.name = "jitter",
-		.type = OB_OPT_DOUBLE,
-		.offset = RELAY(retry.jitter),
-		.dflt = "0.25",
-		.min = 0,
-		.max = 1,
-		.help = "Part of a wait that is random, up and down.",
-	},
+	OB_RETRY_OPTS(RELAY, "5s"),
 	OB_OPT_END,
 };
 

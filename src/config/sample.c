@@ -26,6 +26,7 @@ static const struct {
 	{ "mysql", "mysql://root@localhost/shop" },
 	{ "file", "outbox.ndjson" },
 	{ "exec", "./handler" },
+	{ "sql", "INSERT INTO seen (id) VALUES (:id)" },
 	{ "http", "https://example.com/outbox" },
 	{ "redis", "redis://localhost:6379" },
 	{ "kafka", "localhost:9092" },
@@ -246,6 +247,8 @@ void ob_config_sample(const struct ob_store_backend *store, const struct ob_sink
 		    "# A key behind a '#' shows its default. In values ${NAME} stands for an\n"
 		    "# environment variable and ${file:PATH} for the content of a file.\n");
 	for (const struct ob_section *s = ob_config_section.sections; s->name; s++) {
+		if (s->read == ob_read_consumers) /* docs/consume.md has samples */
+			continue;
 		add_heading(out, 0, s);
 		if (s->read == ob_read_stores)
 			add_store(out, s, store);

@@ -6,14 +6,8 @@
 
 #include <stdlib.h>
 
-/* A backend's options as text that its own table has accepted. */
-struct options {
-	struct ob_opt_value *values;
-	size_t count;
-};
-
 static bool keep_option(struct ob_walk *walk, const struct ob_opt *opt, struct ob_yaml *node,
-			struct options *options)
+			struct ob_backend_options *options)
 {
 	const char *text;
 
@@ -26,9 +20,9 @@ static bool keep_option(struct ob_walk *walk, const struct ob_opt *opt, struct o
 	return true;
 }
 
-/* Try the options on a scratch struct of the backend, and keep the text of those that pass. */
-static void read_options(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
-			 const struct ob_opt *opts, size_t size, struct options *options)
+void ob_read_backend_options(struct ob_walk *walk, const struct ob_yaml *node, const char *path,
+			     const struct ob_opt *opts, size_t size,
+			     struct ob_backend_options *options)
 {
 	void *scratch = calloc(1, size ? size : 1);
 	size_t rows = 0;
@@ -101,7 +95,7 @@ static void read_store(struct ob_walk *walk, struct ob_yaml *node, const char *p
 {
 	struct ob_store_draft draft = { 0 };
 	const struct ob_store_backend *backend;
-	struct options options = { 0 };
+	struct ob_backend_options options = { 0 };
 	struct ob_err err = OB_ERR_INIT;
 
 	if (!ob_walk_is_mapping(walk, node, path) && !ob_yaml_is_null(node))
@@ -117,7 +111,8 @@ static void read_store(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		ob_walk_fault(walk, url, "%s.url: %s", path, err.msg);
 	} else {
 		ob_walk_keys(walk, node, path, section, backend->ops->opts);
-		read_options(walk, node, path, backend->ops->opts, backend->ops->size, &options);
+		ob_read_backend_options(walk, node, path, backend->ops->opts, backend->ops->size,
+					&options);
 		store->conf.url = ob_arena_strdup(walk->arena, draft.url);
 		walk->failed |= !store->conf.url;
 	}
@@ -179,7 +174,7 @@ static void read_sink(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 		      const struct ob_section *section, struct ob_config_sink *sink)
 {
 	struct ob_sink_draft draft = { 0 };
-	struct options options = { 0 };
+	struct ob_backend_options options = { 0 };
 	struct ob_err err = OB_ERR_INIT;
 	size_t faults = walk->diags.count;
 
@@ -191,7 +186,8 @@ static void read_sink(struct ob_walk *walk, struct ob_yaml *node, const char *pa
 		sink->ops = find_sink(walk, type, path, draft.type);
 	if (sink->ops) {
 		ob_walk_keys(walk, node, path, section, sink->ops->opts);
-		read_options(walk, node, path, sink->ops->opts, sink->ops->size, &options);
+		ob_read_backend_options(walk, node, path, sink->ops->opts, sink->ops->size,
+					&options);
 	}
 	sink->options = options.values;
 	sink->option_count = options.count;

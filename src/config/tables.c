@@ -58,7 +58,19 @@ static const struct ob_opt retention_opts[] = {
 		.dflt = "1m",
 		.min = SECOND,
 		.max = INT64_C(7) * DAY,
-		.help = "Time between two passes of a relay.",
+		.flags = OB_OPT_NEVER,
+		.help = "Time between two passes of a relay; never where cron runs `outbox "
+			"maintain`.",
+	},
+	{
+		.name = "inbox",
+		.type = OB_OPT_DURATION_MS,
+		.offset = RETENTION(inbox_ms),
+		.dflt = "168h",
+		.min = SECOND,
+		.max = INT64_C(3650) * DAY,
+		.flags = OB_OPT_NEVER,
+		.help = "How long the inbox remembers what consumers have handled.",
 	},
 	{
 		.name = "batch",
@@ -211,9 +223,21 @@ static const struct ob_section sections[] = {
 		.help = "A list: which store is delivered to which sink, and how.",
 	},
 	{
+		.name = "consumers",
+		.read = ob_read_consumers,
+		.help = "A list: which source is handled by what, and how.",
+	},
+	{
 		.name = "log",
 		.opts = log_opts,
 		.help = "What the relay writes to stderr.",
+	},
+	{
+		.name = "monitor",
+		.opts = ob_monitor_opts,
+		.sections = ob_monitor_sections,
+		.read = ob_read_monitor,
+		.help = "The web monitor: pages, an API and metrics over HTTP.",
 	},
 	{
 		.name = "layout",

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of advice to the log. */
+/* Findings to the log. */
 #include "relay/advice.h"
+
+#include <stdio.h>
 
 enum { ADVICE_MAX = 1000 };
 
 void ob_advice_log(const struct ob_log *log, const char *relay, const char *what,
-		   const struct ob_buf *lines)
+		   const struct ob_findings *findings)
 {
-	struct ob_str text = ob_buf_view(lines);
-
-	while (log && text.n > 0) {
-		const char *end = memchr(text.p, '\n', text.n);
-		size_t n = end ? (size_t)(end - text.p) : text.n;
+	for (size_t i = 0; log && i < findings->count; i++) {
+		const struct ob_finding *finding = &findings->list[i];
 		char line[ADVICE_MAX];
 
-		(void)snprintf(line, sizeof(line), "%.*s", (int)(n < ADVICE_MAX ? n : ADVICE_MAX),
-			       text.p);
+		if (finding->level == OB_LEVEL_OK)
+			continue;
+		(void)snprintf(line, sizeof(line), "%.*s; %s", (int)finding->text.n,
+			       finding->text.p, finding->check->advice);
 		ob_log(log, OB_LOG_WARN, what, OB_KV("relay", relay), OB_KV("advice", line));
-		n += end != NULL;
-		text = (struct ob_str){ text.p + n, text.n - n };
 	}
 }

@@ -3,11 +3,11 @@
 #ifndef OB_RELAY_ADVICE_H
 #define OB_RELAY_ADVICE_H
 
-#include "base/buf.h"
+#include "base/finding.h"
 #include "base/log.h"
 
-/* A warning for each line; `what` is the message of all of them. `log` NULL: silent. */
+/* A warning for each that is not ok; `what` is the message of all of them. `log` NULL: silent. */
 void ob_advice_log(const struct ob_log *log, const char *relay, const char *what,
-		   const struct ob_buf *lines);
+		   const struct ob_findings *findings);
 
 #endif

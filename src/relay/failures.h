@@ -11,5 +11,8 @@
  * const struct ob_config_relay *.
  */
 ob_classify_fn ob_failures_classify;
+/* The same with the rules themselves. */
+enum ob_err_kind ob_failures_kind(const struct ob_config_failure *rules, size_t count,
+				  const struct ob_err *err);
 
 #endif

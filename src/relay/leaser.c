@@ -2,6 +2,7 @@
 /* Heartbeats, renewal and balance of one worker's leases. */
 #include "relay/leaser.h"
 
+#include "base/cleanup.h"
 #include "relay/faultpoints.h"
 
 enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000, SAY_US = 30 * 1000000 };
@@ -25,6 +26,13 @@ static int64_t beat_ttl_ms(const struct ob_leaser_conf *conf)
 static int64_t beat_every_ms(const struct ob_leaser_conf *conf)
 {
 	return min_i64(beat_ttl_ms(conf) / 3, conf->lease_renew_ms);
+}
+
+/* Early enough that one renewal may take a third of the lease, or fail, and the lease still lives.
+ */
+static int64_t renew_every_ms(const struct ob_leaser_conf *conf)
+{
+	return min_i64(conf->lease_ttl_ms / 3, conf->lease_renew_ms);
 }
 
 void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf)
@@ -137,8 +145,76 @@ static int do_seed(struct ob_leaser *leaser, struct ob_err *err)
 	return 0;
 }
 
+static void copy_error(struct ob_worker_error *to, const struct ob_last_error *from)
+{
+	if (from->times == 0)
+		return;
+	to->at_us = from->at_us;
+	to->times = from->times;
+	(void)snprintf(to->kind, sizeof(to->kind), "%s", ob_err_kind_name(from->kind));
+	memcpy(to->text, from->text, sizeof(to->text));
+}
+
+static void set_text(char *out, size_t size, const char *text)
+{
+	if (text)
+		ob_worker_text(out, size, ob_str(text));
+}
+
+/* What others are told of this worker. */
+static void write_state(struct ob_leaser *leaser, const struct ob_metrics_data *data,
+			struct ob_buf *out)
+{
+	static const char *const breakers[] = { [OB_BREAKER_CLOSED] = "closed",
+						[OB_BREAKER_HALF_OPEN] = "half_open",
+						[OB_BREAKER_OPEN] = "open" };
+	struct ob_worker_report s = { .version = OUTBOX_VERSION,
+				      .alarm = data->alarm,
+				      .breaker_since_us = data->breaker_since_us,
+				      .probe_us = data->probe_us,
+				      .in_flight = data->in_flight,
+				      .queued = data->queued,
+				      .unsettled = data->unsettled,
+				      .retained_us = data->retained_us,
+				      .retained_rows = data->retained_rows,
+				      .retained_parts = data->retained_parts };
+	int64_t now = now_us(leaser), since = now - leaser->told_us;
+
+	(void)snprintf(s.breaker, sizeof(s.breaker), "%s", breakers[data->breaker]);
+	memcpy(s.breaker_why, data->breaker_why, sizeof(s.breaker_why));
+	memcpy(s.retained_held, data->retained_held, sizeof(s.retained_held));
+	set_text(s.sink_type, sizeof(s.sink_type), leaser->conf.sink_type);
+	set_text(s.sink_name, sizeof(s.sink_name), leaser->conf.sink_name);
+	set_text(s.sink_text, sizeof(s.sink_text), leaser->conf.sink_text);
+	copy_error(&s.sink_error, &data->last[OB_ERROR_OF_SINK]);
+	copy_error(&s.store_error, &data->last[OB_ERROR_OF_STORE]);
+	if (leaser->told_us && since > 0 && data->published >= leaser->told)
+		s.rate = (double)(data->published - leaser->told) * 1e6 / (double)since;
+	leaser->told = data->published;
+	leaser->told_us = now;
+	ob_worker_report_write(&s, out);
+}
+
+/* All that is counted of it; retention is the relay's. */
+static void read_metrics(const struct ob_leaser *leaser, struct ob_metrics_data *ret)
+{
+	struct ob_metrics_data whole;
+
+	ob_metrics_read(leaser->conf.metrics, ret);
+	if (!leaser->conf.relay_metrics)
+		return;
+	ob_metrics_read(leaser->conf.relay_metrics, &whole);
+	ret->retained_us = whole.retained_us;
+	ret->retained_rows = whole.retained_rows;
+	ret->retained_parts = whole.retained_parts;
+	memcpy(ret->retained_held, whole.retained_held, sizeof(ret->retained_held));
+	if (whole.last[OB_ERROR_OF_STORE].at_us > ret->last[OB_ERROR_OF_STORE].at_us)
+		ret->last[OB_ERROR_OF_STORE] = whole.last[OB_ERROR_OF_STORE];
+}
+
 static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 {
+	OB_CLEANUP(ob_buf_done) struct ob_buf state = OB_BUF_INIT(OB_WORKER_STATE_MAX + 1);
 	struct ob_worker worker = {
 		.id = leaser->owner,
 		.reader = ob_str(leaser->conf.reader),
@@ -148,11 +224,13 @@ static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 	int64_t began = now_us(leaser);
 
 	if (leaser->conf.metrics) {
-		struct ob_metrics_data *data = ob_metrics_lock(leaser->conf.metrics);
+		struct ob_metrics_data data;
 
-		worker.published = data->published;
-		worker.failed = data->failed;
-		ob_metrics_unlock(leaser->conf.metrics);
+		read_metrics(leaser, &data);
+		worker.published = data.published;
+		worker.failed = data.failed;
+		write_state(leaser, &data, &state);
+		worker.state = ob_buf_view(&state);
 	}
 	(void)OB_FAULT(OB_FAULT_LEASE_BEAT_BEFORE);
 
@@ -249,7 +327,8 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 	for (size_t i = 0; i < count; i++)
 		view_put(view, &leases[i], false, deadline_us(leaser, began));
 	view_unlock(leaser, lost > 0 || count > 0);
-	leaser->renew_us = began + leaser->conf.lease_renew_ms * 1000;
+	leaser->renew_us = began + renew_every_ms(&leaser->conf) * 1000;
+	leaser->renewed_us = now_us(leaser);
 	/* While we hold nothing, the number of partitions may change at any time. */
 	if (count == 0)
 		leaser->seeded = false;
@@ -460,30 +539,83 @@ static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 
 typedef int leaser_op(struct ob_leaser *leaser, struct ob_err *err);
 
-/* What is due; renewal before balance, so that a busy table costs no lease. */
-static leaser_op *next_op(const struct ob_leaser *leaser, int64_t now)
+/* The slowest of late: a slow call is remembered at once and forgotten over the next few. */
+static void note_call_time(struct ob_leaser *leaser, int64_t took_us)
 {
-	if (now >= leaser->beat_us)
-		return do_beat;
-	if (now >= leaser->renew_us)
-		return do_renew;
+	leaser->slow_us /= 2;
+	if (took_us > leaser->slow_us)
+		leaser->slow_us = took_us;
+}
+
+/*
+ * Would the leases survive one more call before their renewal? Each of those on this connection has
+ * a heartbeat and a renewal to make. A lease that is lost costs repeats (P4); a partition that
+ * moves later costs nothing.
+ */
+static bool can_spare_a_call(struct ob_leaser *leaser, int64_t now)
+{
+	int64_t calls = 1 + 2 * (int64_t)(leaser->conf.sharers ? leaser->conf.sharers : 1);
+	int64_t end = INT64_MAX;
+	struct ob_lease_view *view = view_lock(leaser);
+
+	for (size_t i = 0; i < view->count; i++)
+		end = min_i64(end, view->leases[i].deadline_us);
+	view_unlock(leaser, false);
+	return now + calls * leaser->slow_us < end;
+}
+
+bool ob_leaser_is_urgent(const struct ob_leaser *leaser)
+{
+	int64_t now = now_us(leaser);
+
+	return !leaser->failed && now >= leaser->retry_us &&
+	       (now >= leaser->beat_us || now >= leaser->renew_us);
+}
+
+static leaser_op *next_that_can_wait(struct ob_leaser *leaser, int64_t now)
+{
+	leaser->spared_us = now;
 	if (!leaser->seeded)
 		return do_seed;
 	if (atomic_load(&leaser->conf.view->answers) != leaser->answers)
 		return do_release;
-	if (now >= leaser->balance_us)
-		return leaser->reaped ? do_balance : do_reap;
+	/* Before the next balance, which a slow database would always find due. */
 	if (leaser->want > 0)
 		return leaser->looked ? do_take : do_look;
+	if (now >= leaser->balance_us)
+		return leaser->reaped ? do_balance : do_reap;
 	return NULL;
+}
+
+/*
+ * What is due; renewal before balance, so that a busy table costs no lease. But when a slow
+ * database leaves no time for anything else, one call in each lease_ttl is made nevertheless:
+ * partitions must move some time. Not after a pause: what is left of the leases is asked for first.
+ */
+static leaser_op *next_op(struct ob_leaser *leaser, int64_t now)
+{
+	bool urgent = now >= leaser->beat_us || now >= leaser->renew_us;
+	int64_t ttl = leaser->conf.lease_ttl_ms * 1000;
+	bool waited = leaser->beat_us > 0 && now - leaser->spared_us >= ttl &&
+		      now - leaser->renewed_us < ttl;
+
+	if (waited || (!urgent && can_spare_a_call(leaser, now))) {
+		leaser_op *op = next_that_can_wait(leaser, now);
+
+		if (op)
+			return op;
+	}
+	if (now >= leaser->beat_us)
+		return do_beat;
+	return now >= leaser->renew_us ? do_renew : NULL;
 }
 
 static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 {
 	int64_t wait_ms = ob_backoff_next_ms(&leaser->backoff);
 
-	bool fresh = ob_metrics_error(leaser->conf.metrics, ob_clock_real_us(leaser->conf.clock),
-				      err, NULL);
+	bool fresh = ob_metrics_error(leaser->conf.metrics, OB_ERROR_OF_STORE,
+				      ob_clock_real_us(leaser->conf.clock), err, NULL);
 
 	leaser->retry_us = now_us(leaser) + wait_ms * 1000;
 	leaser->errors++;
@@ -518,9 +650,12 @@ static void say_back(struct ob_leaser *leaser)
 		       OB_KV("relay", leaser->conf.reader));
 }
 
-static int64_t next_due(const struct ob_leaser *leaser)
+/* What is overdue waits for the renewal: see can_spare_a_call(). */
+static int64_t next_due(const struct ob_leaser *leaser, int64_t now)
 {
-	return min_i64(leaser->beat_us, min_i64(leaser->renew_us, leaser->balance_us));
+	int64_t due = min_i64(leaser->beat_us, leaser->renew_us);
+
+	return leaser->balance_us > now ? min_i64(due, leaser->balance_us) : due;
 }
 
 bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
@@ -539,10 +674,14 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 	leaser_op *op = next_op(leaser, now);
 
 	if (!op) {
-		*ret_wake_us = next_due(leaser);
+		*ret_wake_us = next_due(leaser, now);
 		return false;
 	}
-	if (op(leaser, &err) < 0) {
+
+	int r = op(leaser, &err);
+
+	note_call_time(leaser, now_us(leaser) - now);
+	if (r < 0) {
 		failed(leaser, &err);
 		*ret_wake_us = leaser->failed ? INT64_MAX : leaser->retry_us;
 		return false;
@@ -557,7 +696,7 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 void ob_leaser_drain(struct ob_leaser *leaser)
 {
 	if (!leaser->leaving)
-		leaser->balance_us = 0;
+		leaser->balance_us = leaser->want = 0;
 	leaser->leaving = true;
 }
 

@@ -56,10 +56,14 @@ struct ob_leaser_conf {
 	int32_t pid;
 	int64_t lease_ttl_ms, lease_renew_ms, heartbeat_ttl_ms;
 	struct ob_store *store; /* borrowed; may be shared by the leasers of one thread */
+	uint32_t sharers;       /* leasers that step by turns on this connection; 0: one */
 	const struct ob_clock *clock;
 	struct ob_lease_view *view; /* borrowed */
 	struct ob_metrics *metrics; /* borrowed; may be NULL */
 	const struct ob_log *log;   /* borrowed; NULL: silent */
+	/* What is told of the worker with its heartbeat, besides its metrics; each may be NULL. */
+	const char *sink_type, *sink_name, *sink_text;
+	struct ob_metrics *relay_metrics; /* of the whole relay: retention */
 };
 
 struct ob_leaser {
@@ -69,7 +73,10 @@ struct ob_leaser {
 	int64_t beat_us, renew_us, balance_us; /* boot clock: when each is due */
 	int64_t retry_us;                      /* after a store error: nothing before */
 	struct ob_backoff backoff;
-	uint64_t answers; /* of the view, as far as they are dealt with */
+	int64_t slow_us;    /* the slowest call of late */
+	int64_t spared_us;  /* boot clock: when we last did what could wait */
+	int64_t renewed_us; /* the end of the last renewal */
+	uint64_t answers;   /* of the view, as far as they are dealt with */
 	uint32_t share, want;
 	bool seeded, looked; /* the lease rows exist; some partition was free when we looked */
 	bool reaped;         /* since the last balance */
@@ -77,6 +84,8 @@ struct ob_leaser {
 	int64_t said_us;     /* when the log last heard of a failing store; 0: never */
 	bool away;           /* the log has heard of it, and not that it is back */
 	uint32_t errors;     /* calls of the store that failed, since the start */
+	uint64_t told;       /* messages published as of the last beat */
+	int64_t told_us;     /* when that was; 0: there was none */
 	bool failed;         /* FATAL: see err */
 	struct ob_err err;   /* why it failed */
 };
@@ -90,10 +99,17 @@ void ob_leaser_done(struct ob_leaser *leaser);
  * tried again later and extends no deadline; FATAL sets leaser->failed, and
  * from then on nothing is renewed.
  *
+ * Leases are renewed at least every third of lease_ttl. While calls are so slow that the next
+ * renewal could come too late, what can wait (balance, taking more, giving back) waits, at most
+ * for lease_ttl at a time.
+ *
  * A heartbeat is valid for min(heartbeat_ttl, lease_ttl): a dead worker must not count in
  * the shares longer than its leases last.
  */
 bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us);
+
+/* Is a heartbeat or a renewal due now? Among leasers that share a connection it comes first. */
+bool ob_leaser_is_urgent(const struct ob_leaser *leaser);
 
 /* The worker is about to stop: take nothing more, and release each partition as soon as it is
  * drained. */

@@ -2,8 +2,6 @@
 /* Counters and gauges of a worker. */
 #include "relay/metrics.h"
 
-#include "base/utf8.h"
-
 void ob_metrics_init(struct ob_metrics *metrics, const struct ob_uuid *worker)
 {
 	*metrics = (struct ob_metrics){ .worker = *worker };
@@ -68,11 +66,40 @@ static bool keep_error(struct ob_metrics_data *data, const struct ob_last_error 
 	return fresh;
 }
 
+/* Of several that are not closed, the one that left it first. */
+static void add_breaker(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
+{
+	if (!part->breaker_since_us ||
+	    (sum->breaker_since_us && sum->breaker_since_us <= part->breaker_since_us))
+		return;
+	sum->breaker_since_us = part->breaker_since_us;
+	sum->probe_us = part->probe_us;
+	memcpy(sum->breaker_why, part->breaker_why, sizeof(sum->breaker_why));
+}
+
+/* The newest error of each origin, and the newest pass of retention. */
+static void add_last(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
+{
+	for (int i = 0; i < OB_ERROR_ORIGINS; i++) {
+		if (part->last[i].at_us > sum->last[i].at_us)
+			sum->last[i] = part->last[i];
+	}
+	if (part->retained_us > sum->retained_us) {
+		sum->retained_us = part->retained_us;
+		sum->retained_rows = part->retained_rows;
+		sum->retained_parts = part->retained_parts;
+		memcpy(sum->retained_held, part->retained_held, sizeof(sum->retained_held));
+	}
+}
+
 void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
 {
 #define X(name, help) sum->name += part->name;
 	OB_COUNTER_MAP(X)
 	OB_GAUGE_MAP(X)
+#undef X
+#define X(name, unit, help) ob_histogram_add(&sum->times.name, &part->times.name);
+	OB_HISTOGRAM_MAP(X)
 #undef X
 	sum->fetch_us += part->fetch_us;
 	sum->settle_us += part->settle_us;
@@ -85,34 +112,26 @@ void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *p
 	if (part->breaker > sum->breaker)
 		sum->breaker = part->breaker;
 	sum->alarm = sum->alarm || part->alarm;
+	add_breaker(sum, part);
+	add_last(sum, part);
 	sum->store_down = sum->store_down || part->store_down;
 	for (uint32_t i = 0; i < part->error_count; i++)
 		(void)keep_error(sum, &part->errors[i]);
 }
 
-/* Cut between two characters, and say so. */
-static void copy_text(char out[OB_LAST_ERROR_TEXT], const char *text)
+/* The same error again is one that came more often. */
+static void note_last(struct ob_last_error *last, const struct ob_last_error *error)
 {
-	static const char dots[] = "\xe2\x80\xa6";
-	struct ob_buf clean = OB_BUF_INIT(8192);
-	size_t n;
+	bool same = last->times > 0 && last->kind == error->kind &&
+		    strcmp(last->text, error->text) == 0;
+	uint32_t times = same ? last->times + 1 : 1;
 
-	ob_utf8_sanitize(&clean, ob_str(text), SIZE_MAX);
-	n = clean.len;
-	if (n >= OB_LAST_ERROR_TEXT) {
-		n = OB_LAST_ERROR_TEXT - sizeof(dots);
-		while (n > 0 && ((unsigned char)clean.data[n] & 0xc0) == 0x80)
-			n--;
-		memcpy(out, clean.data, n);
-		memcpy(out + n, dots, sizeof(dots));
-	} else {
-		memcpy(out, ob_buf_str(&clean), n + 1);
-	}
-	ob_buf_done(&clean);
+	*last = *error;
+	last->times = times;
 }
 
-bool ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
-		      const struct ob_uuid *message)
+bool ob_metrics_error(struct ob_metrics *metrics, enum ob_error_of of, int64_t at_us,
+		      const struct ob_err *err, const struct ob_uuid *message)
 {
 	struct ob_last_error error = { .at_us = at_us, .kind = err->kind, .times = 1 };
 
@@ -120,9 +139,12 @@ bool ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob
 		return true;
 	if (message)
 		error.message = *message;
-	copy_text(error.text, err->msg);
+	ob_worker_text(error.text, sizeof(error.text), ob_str(err->msg));
 
-	bool fresh = keep_error(ob_metrics_lock(metrics), &error);
+	struct ob_metrics_data *data = ob_metrics_lock(metrics);
+	bool fresh = keep_error(data, &error);
+
+	note_last(&data->last[of], &error);
 
 	ob_metrics_unlock(metrics);
 	return fresh;

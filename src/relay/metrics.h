@@ -8,11 +8,16 @@
 
 #include "base/err.h"
 #include "base/uuid.h"
+#include "base/worker_report.h"
+#include "relay/histogram.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { OB_LAST_ERRORS = 5, OB_LAST_ERROR_TEXT = 160 };
+enum { OB_LAST_ERRORS = 5, OB_LAST_ERROR_TEXT = OB_WORKER_TEXT };
+
+/* Where an error came from. */
+enum ob_error_of { OB_ERROR_OF_SINK, OB_ERROR_OF_STORE, OB_ERROR_ORIGINS };
 
 /* Counters since the start, added up over workers. */
 #define OB_COUNTER_MAP(X) \
@@ -31,7 +36,12 @@ enum { OB_LAST_ERRORS = 5, OB_LAST_ERROR_TEXT = 160 };
 	X(store_errors, "store calls that failed") \
 	X(breaker_opened, "times the circuit breaker opened") \
 	X(alarms, "times most keys failed at once") \
-	X(cleaned, "rows removed by retention")
+	X(cleaned, "rows removed by retention") \
+	X(bytes, "payload of messages settled as published") \
+	X(said_down, "times the sink said that it is down") \
+	X(said_retry, "messages that the sink failed for now") \
+	X(said_reject, "messages that the sink refused for good") \
+	X(woken, "times the store told of new messages")
 
 /* Gauges: the state now, added up over workers. */
 #define OB_GAUGE_MAP(X) \
@@ -42,6 +52,20 @@ enum { OB_LAST_ERRORS = 5, OB_LAST_ERROR_TEXT = 160 };
 	X(held_keys, "keys held back in memory") \
 	X(partitions, "partitions owned") \
 	X(share, "partitions that should be owned")
+
+/* Distributions since the start, added up over workers. */
+#define OB_HISTOGRAM_MAP(X) \
+	X(delivery, us, "from insert to confirmation") \
+	X(sink, us, "at the sink") \
+	X(fetch, us, "of a read") \
+	X(settle, us, "of recording outcomes") \
+	X(batch, messages, "messages of a read")
+
+struct ob_histograms {
+#define X(name, unit, help) struct ob_histogram name;
+	OB_HISTOGRAM_MAP(X)
+#undef X
+};
 
 enum ob_breaker_state { OB_BREAKER_CLOSED, OB_BREAKER_HALF_OPEN, OB_BREAKER_OPEN };
 
@@ -58,14 +82,23 @@ struct ob_metrics_data {
 	OB_COUNTER_MAP(X)
 	OB_GAUGE_MAP(X)
 #undef X
+	struct ob_histograms times;
 	uint64_t fetch_us, settle_us; /* time spent in the store's calls */
 	int64_t last_fetch_us, last_settle_us;
 	int64_t oldest_unsettled_us;   /* age of the oldest outcome not yet recorded; 0: none */
 	enum ob_breaker_state breaker; /* of several workers: the worst */
 	bool alarm;
+	int64_t breaker_since_us; /* wall clock: when it left closed; 0: it is closed */
+	int64_t probe_us;         /* wall clock: when an open one is tried again; 0: not open */
+	char breaker_why[OB_LAST_ERROR_TEXT];
 	bool store_down;      /* the store takes no heartbeat: nothing is sent */
 	uint32_t error_count; /* of errors[], newest last */
 	struct ob_last_error errors[OB_LAST_ERRORS];
+	struct ob_last_error last[OB_ERROR_ORIGINS]; /* of each origin; times 0: none */
+	/* The last pass of retention, wall clock; 0: none yet. */
+	int64_t retained_us;
+	uint64_t retained_rows, retained_parts;
+	char retained_held[OB_WORKER_NAME]; /* the reader that kept rows; "": none */
 };
 
 struct ob_metrics {
@@ -83,8 +116,8 @@ void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *p
 
 /* Remember an error; `message` may be NULL. False if it is one of those remembered already: then
  * that one has happened once more. Takes the lock. `metrics` NULL: nothing, true. */
-bool ob_metrics_error(struct ob_metrics *metrics, int64_t at_us, const struct ob_err *err,
-		      const struct ob_uuid *message);
+bool ob_metrics_error(struct ob_metrics *metrics, enum ob_error_of of, int64_t at_us,
+		      const struct ob_err *err, const struct ob_uuid *message);
 
 static inline struct ob_metrics_data *ob_metrics_lock(struct ob_metrics *metrics)
 {

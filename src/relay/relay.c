@@ -89,10 +89,14 @@ static void make_leaser(struct ob_relay_slot *slot)
 		.lease_renew_ms = conf->leasing.lease_renew_ms,
 		.heartbeat_ttl_ms = conf->leasing.heartbeat_ttl_ms,
 		.store = relay->store,
+		.sharers = conf->workers,
 		.clock = relay->clock,
 		.view = &slot->view,
 		.metrics = &slot->metrics,
 		.log = relay->conf.log,
+		.sink_type = conf->sink ? conf->sink->ops->name : NULL,
+		.sink_name = conf->sink ? conf->sink->name : NULL,
+		.relay_metrics = slot == relay->slots ? &relay->metrics : NULL,
 	};
 
 	ob_leaser_init(&slot->leaser, &leaser);
@@ -147,26 +151,14 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 /* Said once, at the start; not to be able to ask is no reason not to start. */
 static void advise(struct ob_relay *relay)
 {
-	struct ob_buf lines = OB_BUF_INIT(1 << 16);
 	struct ob_err ignored = OB_ERR_INIT;
+	struct ob_findings findings;
 
-	if (relay->conf.log && ob_store_advise(relay->store, &lines, &ignored) == 0)
+	ob_findings_init(&findings);
+	if (relay->conf.log && ob_store_diagnose(relay->store, &findings, &ignored) == 0)
 		ob_advice_log(relay->conf.log, relay->conf.relay->name,
-			      "the database weakens a promise", &lines);
-	ob_buf_done(&lines);
-}
-
-/* What it reads, for people. */
-static void write_filter(const struct ob_config_relay *conf, struct ob_buf *out)
-{
-	for (size_t i = 0; i < conf->type_count; i++)
-		ob_buf_addf(out, "%s%s", i > 0 ? "," : "types ", conf->types[i]);
-	for (size_t i = 0; i < conf->aggregate_count; i++)
-		ob_buf_addf(out, "%s%s",
-			    i > 0                  ? ","
-			    : conf->type_count > 0 ? " aggregates "
-						   : "aggregates ",
-			    conf->aggregates[i]);
+			      "the database weakens a promise", &findings);
+	ob_findings_done(&findings);
 }
 
 static int make_reader(struct ob_relay *relay, struct ob_err *err)
@@ -176,7 +168,7 @@ static int make_reader(struct ob_relay *relay, struct ob_err *err)
 	struct ob_place place = { .start = conf->start, .at = conf->start_at };
 	bool made;
 
-	write_filter(conf, &filter);
+	ob_config_filter_text(conf, &filter);
 
 	struct ob_reader reader = {
 		.name = ob_str(conf->name),
@@ -218,6 +210,8 @@ static int make_all(struct ob_relay *relay, struct ob_err *err)
 		r = make_slot(relay, relay->slot_count, err);
 	if (r >= 0)
 		ob_sink_describe(relay->slots[0].sink, &relay->sink_text);
+	for (uint32_t i = 0; r >= 0 && i < relay->slot_count; i++)
+		relay->slots[i].leaser.conf.sink_text = ob_buf_str(&relay->sink_text);
 	return r;
 }
 

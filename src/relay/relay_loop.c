@@ -158,10 +158,30 @@ static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
 		       OB_KV("relay", relay->conf.relay->name), OB_KV("error", err.msg));
 }
 
+/* Heartbeats and renewals of all workers, before anything else on their connection. */
+static bool renew_round(struct ob_relay *relay)
+{
+	bool worked = false;
+
+	for (uint32_t i = 0; i < relay->slot_count; i++) {
+		struct ob_relay_slot *slot = &relay->slots[i];
+		int64_t wake = INT64_MAX;
+
+		if (!slot->left && !atomic_load(&slot->finished) &&
+		    ob_leaser_is_urgent(&slot->leaser))
+			worked = ob_relay_step_leaser(slot, &wake) || worked;
+	}
+	return worked;
+}
+
 /* One round over all slots; *ret_left when every worker has left. */
 static bool control_round(struct ob_relay *relay, int64_t *wake_us, bool *ret_left)
 {
 	bool worked = false, left = true;
+
+	*ret_left = false;
+	if (renew_round(relay))
+		return true;
 
 	for (uint32_t i = 0; i < relay->slot_count; i++) {
 		struct ob_relay_slot *slot = &relay->slots[i];

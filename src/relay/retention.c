@@ -89,11 +89,31 @@ static int remove_batch(struct ob_retention *retention, struct ob_retained *done
 
 static void failed(struct ob_retention *retention, const struct ob_err *err)
 {
-	ob_metrics_error(retention->conf.metrics, ob_clock_real_us(retention->conf.clock), err,
-			 NULL);
+	ob_metrics_error(retention->conf.metrics, OB_ERROR_OF_STORE,
+			 ob_clock_real_us(retention->conf.clock), err, NULL);
 	if (retention->conf.log)
 		ob_log(retention->conf.log, OB_LOG_WARN, "retention failed, trying again later",
 		       OB_KV("relay", retention->conf.relay), OB_KV("error", err->msg));
+}
+
+/* `rows`, `parts`: of this pass so far. A pass that another relay makes is not ours to tell. */
+static void note_pass(struct ob_retention *retention, const struct ob_retained *done, uint64_t rows,
+		      uint64_t parts)
+{
+	int64_t now = ob_clock_real_us(retention->conf.clock);
+	struct ob_metrics_data *data = ob_metrics_lock(retention->conf.metrics);
+
+	data->cleaned += done->rows;
+	if (!done->busy) {
+		data->retained_us = now;
+		data->retained_rows = rows;
+		data->retained_parts = parts;
+		data->retained_held[0] = '\0';
+		if (done->held_by.n)
+			ob_worker_text(data->retained_held, sizeof(data->retained_held),
+				       done->held_by);
+	}
+	ob_metrics_unlock(retention->conf.metrics);
 }
 
 /* All that may go, batch by batch; false: time to quit. */
@@ -101,6 +121,7 @@ static bool remove_all(struct ob_retention *retention)
 {
 	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
 	struct ob_retained done = { 0 };
+	uint64_t rows = 0, parts = 0;
 	bool quit = false;
 
 	do {
@@ -112,8 +133,9 @@ static bool remove_all(struct ob_retention *retention)
 			failed(retention, &err);
 			break;
 		}
-		ob_metrics_lock(retention->conf.metrics)->cleaned += done.rows;
-		ob_metrics_unlock(retention->conf.metrics);
+		rows += done.rows;
+		parts += done.parts_dropped;
+		note_pass(retention, &done, rows, parts);
 		say_held(retention, &done);
 
 		int64_t took_ms = (ob_clock_boot_us(retention->conf.clock) - began) / 1000;

@@ -3,6 +3,7 @@
 #include "relay/worker.h"
 
 #include "relay/failures.h"
+#include "relay/tx_worker.h"
 #include "relay/worker_impl.h"
 
 /* One being settled, one acknowledged, one at the sink, one read ahead; large ones one less. */
@@ -58,6 +59,14 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 
 	if (!worker)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
+	if (ob_tx_worker_suits(conf->sink)) {
+		r = ob_tx_worker_new(conf, &worker->tx, err);
+		if (r < 0)
+			free(worker);
+		else
+			*ret_worker = worker;
+		return r;
+	}
 	worker->conf = *conf;
 	worker->owner = conf->id;
 	worker->started_us = ob_worker_now(worker);
@@ -108,6 +117,11 @@ void ob_worker_free(struct ob_relay_worker *worker)
 {
 	if (!worker)
 		return;
+	if (worker->tx) {
+		ob_tx_worker_free(worker->tx);
+		free(worker);
+		return;
+	}
 	if (worker->job_runs)
 		(void)worker->conf.settler->ended(worker->conf.settler, true);
 	if (worker->reading) {
@@ -131,12 +145,12 @@ void ob_worker_free(struct ob_relay_worker *worker)
 
 /* ---- failing --------------------------------------------------------- */
 
-void ob_worker_fail(struct ob_relay_worker *worker, const struct ob_err *err)
+void ob_worker_fail(struct ob_relay_worker *worker, enum ob_error_of of, const struct ob_err *err)
 {
 	if (worker->err.kind != OB_ERR_NONE)
 		return;
 	worker->err = *err;
-	(void)ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
+	(void)ob_metrics_error(worker->conf.metrics, of, ob_clock_real_us(worker->conf.clock), err,
 			       NULL);
 	if (worker->conf.log)
 		ob_log(worker->conf.log, OB_LOG_ERROR, "worker cannot go on, stopping",
@@ -159,7 +173,7 @@ void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
 	worker->data.store_errors++;
 	worker->store_retry_us = ob_worker_now(worker) + wait_ms * 1000;
 	if (err->kind == OB_ERR_FATAL) {
-		ob_worker_fail(worker, err);
+		ob_worker_fail(worker, OB_ERROR_OF_STORE, err);
 		/*
 		 * We can settle nothing any more: the leases will expire. But a settle that
 		 * runs concurrently is waited for, as at any stop.
@@ -170,8 +184,8 @@ void ob_worker_store_failed(struct ob_relay_worker *worker, const char *doing,
 		return;
 	}
 	/* An outage is one piece of news, not one for each attempt. */
-	if (!ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
-			      NULL) &&
+	if (!ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_STORE,
+			      ob_clock_real_us(worker->conf.clock), err, NULL) &&
 	    ob_worker_now(worker) - worker->store_said_us < SAY_US)
 		return;
 	worker->store_said_us = ob_worker_now(worker);
@@ -193,12 +207,16 @@ void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how)
 {
 	int was = atomic_load(&worker->stop);
 
+	if (worker->tx)
+		ob_tx_worker_stop(worker->tx, how);
 	while (was < (int)how && !atomic_compare_exchange_weak(&worker->stop, &was, (int)how))
 		;
 }
 
 void ob_worker_nudge(struct ob_relay_worker *worker)
 {
+	if (worker->tx)
+		ob_tx_worker_nudge(worker->tx);
 	atomic_store(&worker->nudged, true);
 }
 
@@ -265,6 +283,19 @@ static bool work_while_reading(struct ob_relay_worker *worker)
 }
 
 /*
+ * During a backlog the sink always has something to say. So the next read begins before it is
+ * served, or the database would wait for it; and the settle before that, as none begins during a
+ * read.
+ */
+static bool work_ahead(struct ob_relay_worker *worker)
+{
+	if (!ob_worker_reads_ahead(worker))
+		return false;
+	return (ob_worker_settle_due(worker) && try_settle(worker)) ||
+	       ob_worker_take_over(worker) || ob_worker_read(worker);
+}
+
+/*
  * One thing at a time. What the sink gave comes first, then it gets more to do;
  * while it is at that, the store brings what comes next, and concurrently records what is over.
  */
@@ -273,7 +304,7 @@ static bool work(struct ob_relay_worker *worker)
 	if (worker->reading)
 		return work_while_reading(worker);
 	if (ob_worker_take_view(worker) || begin_stop(worker) || ob_worker_settle_end(worker) ||
-	    ob_worker_give_up_queued(worker))
+	    ob_worker_give_up_queued(worker) || work_ahead(worker))
 		return true;
 	if (ob_worker_poll(worker, 0) || ob_worker_send(worker, false))
 		return true;
@@ -339,6 +370,24 @@ static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_s
 	return wake > now ? wake : now + 1000;
 }
 
+/* Its times by the wall clock; closed, it costs no call. */
+static void publish_breaker(struct ob_relay_worker *worker, struct ob_metrics_data *data)
+{
+	const struct ob_breaker *breaker = &worker->breaker;
+
+	if (breaker->state == OB_BREAKER_CLOSED) {
+		worker->data.breaker_since_us = data->breaker_since_us = data->probe_us = 0;
+		data->breaker_why[0] = '\0';
+		return;
+	}
+	data->breaker_since_us = worker->data.breaker_since_us;
+	memcpy(data->breaker_why, worker->data.breaker_why, sizeof(data->breaker_why));
+	data->probe_us = breaker->state != OB_BREAKER_OPEN
+				 ? 0
+				 : ob_clock_real_us(worker->conf.clock) + breaker->open_until_us -
+					   ob_worker_now(worker);
+}
+
 static void publish(struct ob_relay_worker *worker)
 {
 	struct ob_metrics_data *data;
@@ -358,6 +407,7 @@ static void publish(struct ob_relay_worker *worker)
 	data->unsettled = worker->flight.unsettled;
 	data->memory_bytes = worker->flight.bytes;
 	data->held_keys = worker->flight.held_keys;
+	data->times = worker->data.times;
 	data->fetch_us = worker->data.fetch_us;
 	data->settle_us = worker->data.settle_us;
 	data->last_fetch_us = worker->data.last_fetch_us;
@@ -365,6 +415,7 @@ static void publish(struct ob_relay_worker *worker)
 	data->oldest_unsettled_us = oldest ? ob_worker_now(worker) - oldest->since_us : 0;
 	data->breaker = worker->breaker.state;
 	data->alarm = worker->breaker.alarm;
+	publish_breaker(worker, data);
 	ob_metrics_unlock(worker->conf.metrics);
 }
 
@@ -372,6 +423,10 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 {
 	struct ob_step step = { .wake_us = INT64_MAX, .store_fd = -1, .sink_fd = -1 };
 
+	if (worker->tx) {
+		ob_tx_worker_step(worker->tx, ret_step);
+		return;
+	}
 	if (worker->state == OB_WORKER_RUNNING) {
 		step.worked = work(worker);
 		check_probe(worker);
@@ -395,6 +450,8 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 
 bool ob_worker_is_idle(const struct ob_relay_worker *worker)
 {
+	if (worker->tx)
+		return ob_tx_worker_is_idle(worker->tx);
 	return worker->flight.count == 0 && worker->unrecorded == 0 && !worker->settles &&
 	       !worker->reading && worker->untaken == 0 && !ob_worker_is_hungry(worker) &&
 	       worker->store_retry_us == 0 && worker->data.fetches > 0;
@@ -402,6 +459,8 @@ bool ob_worker_is_idle(const struct ob_relay_worker *worker)
 
 uint32_t ob_worker_ended(const struct ob_relay_worker *worker)
 {
+	if (worker->tx)
+		return ob_tx_worker_ended(worker->tx);
 	if (worker->conf.end_seq == 0 || !ob_worker_is_idle(worker))
 		return 0;
 	for (uint32_t p = 0; p < OB_LANES * worker->partition_count; p++) {
@@ -414,5 +473,5 @@ uint32_t ob_worker_ended(const struct ob_relay_worker *worker)
 
 const struct ob_err *ob_worker_error(const struct ob_relay_worker *worker)
 {
-	return &worker->err;
+	return worker->tx ? ob_tx_worker_error(worker->tx) : &worker->err;
 }

@@ -56,6 +56,7 @@ struct ob_settling {
 };
 
 struct ob_relay_worker {
+	struct ob_tx_worker *tx; /* its handler is in the database: all else is unused */
 	struct ob_worker_conf conf;
 	struct ob_flight flight;
 	struct ob_track *track;
@@ -126,6 +127,7 @@ struct ob_relay_worker {
 	bool settles;  /* it was collected and the store has not answered it */
 	bool job_runs; /* the settler has it */
 	int64_t settle_began_us, alone_until_us;
+	int64_t settle_slow_us; /* the slowest settle of late */
 	struct ob_backoff alone_backoff;
 };
 
@@ -147,7 +149,7 @@ static inline uint32_t ob_worker_number(const struct ob_relay_worker *worker, ui
 }
 
 /* worker.c: what goes wrong for good: what is known is still settled, then the state is FAILED. */
-void ob_worker_fail(struct ob_relay_worker *worker, const struct ob_err *err);
+void ob_worker_fail(struct ob_relay_worker *worker, enum ob_error_of of, const struct ob_err *err);
 /* worker.c: the sink forgets everything; what was sent is queued again. */
 void ob_worker_reset_sink(struct ob_relay_worker *worker);
 /* worker.c: a store call failed: wait, or fail. */
@@ -164,7 +166,8 @@ void ob_worker_lose(struct ob_relay_worker *worker, uint32_t hash, bool say);
 void ob_worker_say_drained(struct ob_relay_worker *worker);
 /* What is queued of partitions that we are leaving; true when something was done. */
 bool ob_worker_give_up_queued(struct ob_relay_worker *worker);
-bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash);
+/* Is it ours for long enough that what is sent now can be settled? */
+bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash, int64_t now);
 
 /* worker_sink.c: true when something was done */
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms);
@@ -189,7 +192,11 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker);
 bool ob_worker_has_unrecorded(const struct ob_relay_worker *worker, uint32_t hash);
 
 /* worker_read.c */
+/* The reader's filter: what it does not want counts as behind it. */
+bool ob_worker_is_wanted(const struct ob_worker_conf *conf, const struct ob_message *message);
 bool ob_worker_read(struct ob_relay_worker *worker);
+/* Is the sink busy enough for a read on another thread? */
+bool ob_worker_reads_ahead(const struct ob_relay_worker *worker);
 /* Take in what was read concurrently, if the read has ended; only while `reading`. */
 bool ob_worker_read_end(struct ob_relay_worker *worker);
 bool ob_worker_check_news(struct ob_relay_worker *worker);

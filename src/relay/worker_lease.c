@@ -318,9 +318,23 @@ bool ob_worker_give_up_queued(struct ob_relay_worker *worker)
 	return worked;
 }
 
-bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash)
+/*
+ * Time that what is sent now will need to be settled, by the settles of late: whoever takes the
+ * partition over before that sends it again (P4). Never more than half of the time for which a
+ * lease is trusted, or a slow database would stop everything.
+ */
+static int64_t settle_reserve_us(const struct ob_relay_worker *worker, int64_t now)
+{
+	int64_t most = worker->conf.relay->leasing.lease_ttl_ms * 1000 * 2 / 5;
+	int64_t running = worker->settles ? now - worker->settle_began_us : 0;
+	int64_t reserve = running > worker->settle_slow_us ? running : worker->settle_slow_us;
+
+	return reserve < most ? reserve : most;
+}
+
+bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash, int64_t now)
 {
 	const struct ob_worker_part *part = &worker->parts[hash];
 
-	return part->owned && ob_worker_now(worker) < part->deadline_us;
+	return part->owned && now < part->deadline_us - settle_reserve_us(worker, now);
 }

@@ -85,8 +85,10 @@ static uint32_t room(struct ob_relay_worker *worker)
 {
 	uint32_t batch = worker->conf.relay->batch_size;
 	uint32_t left = worker->flight.conf.max_messages - worker->flight.count;
+	/* What a call costs is shared by what it brings: while the sink is busy, a whole batch. */
+	bool busy = worker->flight.queued + worker->flight.in_flight > batch / 2;
 
-	if (left < 2 || left < (batch + 1) / 2 ||
+	if (left < 2 || left < (busy ? batch : (batch + 1) / 2) ||
 	    worker->flight.bytes >= worker->flight.conf.max_bytes ||
 	    !ob_track_has_room(worker->track))
 		return 0;
@@ -125,14 +127,13 @@ static bool matches(const char *const *patterns, size_t count, struct ob_str tex
 	return count == 0;
 }
 
-/* The reader's filter: what it does not want counts as behind it. */
-static bool is_wanted(const struct ob_relay_worker *worker, const struct ob_message *message)
+bool ob_worker_is_wanted(const struct ob_worker_conf *conf, const struct ob_message *message)
 {
-	const struct ob_config_relay *relay = worker->conf.relay;
+	const struct ob_config_relay *relay = conf->relay;
 
 	return matches(relay->types, relay->type_count, message->event_type) &&
 	       matches(relay->aggregates, relay->aggregate_count, message->aggregate_type) &&
-	       (!worker->conf.wants || worker->conf.wants(worker->conf.wants_arg, message));
+	       (!conf->wants || conf->wants(conf->wants_arg, message));
 }
 
 static void take_in(struct ob_relay_worker *worker, struct ob_flight_batch *batch, uint64_t span,
@@ -144,7 +145,8 @@ static void take_in(struct ob_relay_worker *worker, struct ob_flight_batch *batc
 		struct ob_message *message = &batch->batch.messages[i];
 		bool is_high = message->priority > 0;
 
-		if (is_high != high || (!message->excepted && !is_wanted(worker, message)))
+		if (is_high != high ||
+		    (!message->excepted && !ob_worker_is_wanted(&worker->conf, message)))
 			continue;
 		if (!message->excepted)
 			ob_track_open(worker->track, span, message->partition);
@@ -200,7 +202,9 @@ static void plan_next(struct ob_relay_worker *worker, const struct ob_batch *bat
 static void plan_read(struct ob_relay_worker *worker, uint32_t left, int lane)
 {
 	const struct ob_config_relay *relay = worker->conf.relay;
-	uint32_t share = left / 2 < relay->batch_size ? left / 2 : relay->batch_size;
+	/* Room for exceptions: little while none are known, since it is taken from the log's. */
+	uint32_t most = worker->exceptions_due ? left / 2 : (left + 15) / 16;
+	uint32_t share = most < relay->batch_size ? most : relay->batch_size;
 	uint32_t limit = left - share < relay->batch_size ? left - share : relay->batch_size;
 	struct ob_read *read = &worker->read_job.read;
 
@@ -249,15 +253,24 @@ static void finish_read(struct ob_relay_worker *worker)
 	worker->data.fetched += count;
 	worker->data.last_fetch_us = ob_worker_now(worker) - worker->read_began_us;
 	worker->data.fetch_us += (uint64_t)worker->data.last_fetch_us;
+	ob_histogram_note(&worker->data.times.fetch, ob_histogram_us, worker->data.last_fetch_us);
+	ob_histogram_note(&worker->data.times.batch, ob_histogram_messages, count);
 }
 
 /* Handing a call to another thread costs some microseconds: worth it when the sink is busy. */
+bool ob_worker_reads_ahead(const struct ob_relay_worker *worker)
+{
+	const struct ob_flight *flight = &worker->flight;
+
+	return worker->conf.read_ahead &&
+	       flight->queued + flight->in_flight >= worker->conf.read_ahead_from;
+}
+
 static bool begin_beside(struct ob_relay_worker *worker)
 {
 	struct ob_store_thread *thread = worker->conf.read_ahead;
 
-	if (!thread ||
-	    worker->flight.queued + worker->flight.in_flight < worker->conf.read_ahead_from)
+	if (!ob_worker_reads_ahead(worker))
 		return false;
 	worker->reading = thread->start(thread, &worker->read_job.base);
 	return worker->reading;
@@ -313,6 +326,7 @@ bool ob_worker_check_news(struct ob_relay_worker *worker)
 	/* A hint only: when it fails, the next read will say why. */
 	if (ob_store_wake_check(worker->conf.store, &news, &err) < 0 || !news)
 		return false;
+	worker->data.woken++;
 	ob_worker_make_hungry(worker);
 	return true;
 }

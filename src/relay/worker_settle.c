@@ -250,6 +250,7 @@ static void count_settled(struct ob_relay_worker *worker, const struct ob_entry 
 	switch (entry->outcome) {
 	case OB_OUTCOME_PUBLISHED:
 		worker->data.published++;
+		worker->data.bytes += entry->message->payload.n;
 		break;
 	case OB_OUTCOME_RETRY: {
 		int64_t due = ob_worker_now(worker) + entry->delay_ms * 1000;
@@ -340,12 +341,23 @@ static void end_part(struct ob_relay_worker *worker, size_t at)
 	ob_worker_lose(worker, hash, true);
 }
 
+/* The slowest of late: a slow one is remembered at once and forgotten over the next ten or so. */
+static void note_settle_time(struct ob_relay_worker *worker, int64_t took_us)
+{
+	worker->settle_slow_us -= worker->settle_slow_us / 8;
+	if (took_us > worker->settle_slow_us)
+		worker->settle_slow_us = took_us;
+}
+
 static void end_settle(struct ob_relay_worker *worker)
 {
 	(void)OB_FAULT(OB_FAULT_SETTLE_AFTER);
 	worker->data.settles++;
 	worker->data.last_settle_us = ob_worker_now(worker) - worker->settle_began_us;
 	worker->data.settle_us += (uint64_t)worker->data.last_settle_us;
+	if (worker->part_count > 0)
+		note_settle_time(worker, worker->data.last_settle_us);
+	ob_histogram_note(&worker->data.times.settle, ob_histogram_us, worker->data.last_settle_us);
 	for (size_t i = 0; i < worker->settling_count; i++)
 		end_one(worker, &worker->settling[i]);
 	for (size_t i = 0; i < worker->part_count; i++)
@@ -391,7 +403,8 @@ static void beside_failed(struct ob_relay_worker *worker, const struct ob_err *e
 	int64_t alone_ms = ob_backoff_next_ms(&worker->alone_backoff);
 
 	worker->alone_until_us = ob_worker_now(worker) + alone_ms * 1000;
-	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err, NULL);
+	ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_STORE,
+			 ob_clock_real_us(worker->conf.clock), err, NULL);
 	if (worker->conf.log)
 		ob_log(worker->conf.log, OB_LOG_WARN,
 		       "settling on a second connection failed, going on with one",

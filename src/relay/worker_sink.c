@@ -13,8 +13,18 @@ static bool log_on(const struct ob_relay_worker *worker)
 	return worker->conf.log != NULL;
 }
 
+/* For people: since when nothing goes out, and why. */
+static void note_opened(struct ob_relay_worker *worker, const char *why)
+{
+	if (worker->data.breaker_since_us)
+		return;
+	worker->data.breaker_since_us = ob_clock_real_us(worker->conf.clock);
+	ob_worker_text(worker->data.breaker_why, sizeof(worker->data.breaker_why), ob_str(why));
+}
+
 static void log_opened(struct ob_relay_worker *worker, const char *why)
 {
+	note_opened(worker, why);
 	worker->data.breaker_opened++;
 	if (log_on(worker))
 		ob_log(worker->conf.log, OB_LOG_WARN, "sink is down, waiting for it",
@@ -40,18 +50,17 @@ static void sink_down(struct ob_relay_worker *worker, const struct ob_err *err)
 {
 	worker->sink_ready = false;
 	if (ob_breaker_down(&worker->breaker, ob_worker_now(worker))) {
-		ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), err,
-				 NULL);
+		ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_SINK,
+				 ob_clock_real_us(worker->conf.clock), err, NULL);
 		log_opened(worker, err->msg);
 	}
 }
 
 /* ---- outcomes -------------------------------------------------------- */
 
-static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bool probe)
+static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bool probe,
+		      int64_t now)
 {
-	int64_t now = ob_worker_now(worker);
-
 	if ((probe || worker->breaker.state == OB_BREAKER_CLOSED) &&
 	    ob_breaker_success(&worker->breaker))
 		log_closed(worker);
@@ -61,6 +70,9 @@ static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bo
 	if (now - atomic_load_explicit(worker->passed_us, memory_order_relaxed) > PASSED_US)
 		atomic_store_explicit(worker->passed_us, now, memory_order_relaxed);
 	ob_suspects_pass(&worker->suspects, entry->message->seq);
+	ob_histogram_note(&worker->data.times.sink, ob_histogram_us, now - entry->since_us);
+	ob_histogram_note(&worker->data.times.delivery, ob_histogram_us,
+			  ob_clock_real_us(worker->conf.clock) - entry->message->created_at_us);
 	ob_flight_ok(&worker->flight, entry, now);
 }
 
@@ -73,8 +85,8 @@ static void report(struct ob_relay_worker *worker, const struct ob_entry *entry,
 	struct ob_err err = { .kind = entry->failure };
 
 	(void)snprintf(err.msg, sizeof(err.msg), "%s", entry->error ? entry->error : "");
-	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), &err,
-			 &entry->message->id);
+	ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_SINK,
+			 ob_clock_real_us(worker->conf.clock), &err, &entry->message->id);
 	if (!log_on(worker))
 		return;
 	ob_uuid_format(&entry->message->id, id);
@@ -131,6 +143,7 @@ void ob_worker_outage(struct ob_relay_worker *worker, const char *why, const cha
 	const struct ob_flight *flight = &worker->flight;
 
 	worker->data.breaker_opened += worker->breaker.state == OB_BREAKER_CLOSED;
+	note_opened(worker, *error ? error : why);
 	if (ob_breaker_mass(&worker->breaker, ob_worker_now(worker))) {
 		worker->data.alarms++;
 		if (log_on(worker))
@@ -152,8 +165,8 @@ static void take_for_outage(struct ob_relay_worker *worker, struct ob_entry *ent
 	struct ob_err err = { .kind = entry->failure };
 
 	(void)snprintf(err.msg, sizeof(err.msg), "%s", entry->error ? entry->error : "");
-	ob_metrics_error(worker->conf.metrics, ob_clock_real_us(worker->conf.clock), &err,
-			 &entry->message->id);
+	ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_SINK,
+			 ob_clock_real_us(worker->conf.clock), &err, &entry->message->id);
 	worker->data.down++;
 	worker->silent_us = now;
 	ob_worker_tell(worker, entry, false);
@@ -251,7 +264,7 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 		probe = false;
 	}
 	if (kind == OB_ERR_NONE) {
-		succeeded(worker, entry, probe);
+		succeeded(worker, entry, probe, now);
 		return;
 	}
 	if (kind == OB_ERR_DOWN && is_to_blame(worker, entry, err)) {
@@ -261,9 +274,13 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 	if (kind == OB_ERR_DOWN)
 		sink_down(worker, err);
 	else if (kind == OB_ERR_FATAL)
-		ob_worker_fail(worker, err);
+		ob_worker_fail(worker, OB_ERROR_OF_SINK, err);
 	else if (probe)
 		probe_answered(worker, now);
+	worker->data.said_down += kind == OB_ERR_DOWN;
+	worker->data.said_retry += kind == OB_ERR_RETRY;
+	worker->data.said_reject += kind == OB_ERR_REJECT;
+	ob_histogram_note(&worker->data.times.sink, ob_histogram_us, now - entry->since_us);
 	ob_flight_fail(&worker->flight, entry, kind, err->msg, now);
 }
 
@@ -289,7 +306,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 	worker->sink_polled_us = now;
 	n = ob_sink_poll(worker->conf.sink, timeout_ms, worker->acks, OB_WORKER_ACKS, &err);
 	if (n < 0) {
-		ob_worker_fail(worker, &err);
+		ob_worker_fail(worker, OB_ERROR_OF_SINK, &err);
 		ob_worker_reset_sink(worker);
 		return true;
 	}
@@ -297,13 +314,14 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 		return false;
 	(void)OB_FAULT(OB_FAULT_POLL_AFTER);
 	worker->sink_full = false;
+	now = ob_worker_now(worker);
 	for (int i = 0; i < n; i++) {
 		struct ob_entry *entry = ob_flight_find(&worker->flight, worker->acks[i].tag);
 
 		if (!entry)
 			continue;
 		if (worker->acks[i].err.kind == OB_ERR_NONE)
-			succeeded(worker, entry, is_probe(worker, entry));
+			succeeded(worker, entry, is_probe(worker, entry), now);
 		else
 			failed(worker, entry, &worker->acks[i].err, false);
 		judge_all(worker);
@@ -318,14 +336,15 @@ enum { CHOICE = 64 }; /* messages that a probe is chosen from */
 /* Some things about a sink are only known once it is open. */
 static void advise(const struct ob_relay_worker *worker)
 {
-	struct ob_buf lines = OB_BUF_INIT(1 << 16);
+	struct ob_findings findings;
 
 	if (!worker->conf.sink_advised || atomic_exchange(worker->conf.sink_advised, true))
 		return;
-	ob_sink_advise(worker->conf.sink, &lines);
+	ob_findings_init(&findings);
+	ob_sink_advise(worker->conf.sink, &findings);
 	ob_advice_log(worker->conf.log, worker->conf.relay->name, "the sink weakens a promise",
-		      &lines);
-	ob_buf_done(&lines);
+		      &findings);
+	ob_findings_done(&findings);
 }
 
 static bool make_ready(struct ob_relay_worker *worker)
@@ -336,7 +355,7 @@ static bool make_ready(struct ob_relay_worker *worker)
 		return true;
 	if (ob_sink_open(worker->conf.sink, &err) < 0) {
 		if (err.kind == OB_ERR_FATAL)
-			ob_worker_fail(worker, &err);
+			ob_worker_fail(worker, OB_ERROR_OF_SINK, &err);
 		else
 			sink_down(worker, &err);
 		return false;
@@ -347,7 +366,7 @@ static bool make_ready(struct ob_relay_worker *worker)
 }
 
 /* Hand one message over; false when no more should follow now. */
-static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
+static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry, int64_t now)
 {
 	struct ob_err err = OB_ERR_INIT;
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
@@ -374,7 +393,7 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry)
 	}
 	if (alone)
 		worker->alone = ob_flight_tag(&worker->flight, entry);
-	ob_flight_sent(&worker->flight, entry, ob_worker_now(worker));
+	ob_flight_sent(&worker->flight, entry, now);
 	if (r < 0) {
 		err.hung_up = false; /* before it was handed over: not because of it */
 		failed(worker, entry, &err, err.kind == OB_ERR_REJECT);
@@ -470,9 +489,10 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 		return true;
 	for (int i = 0; i < OB_WORKER_RUN && worker->stopping == OB_STOP_NO; i++) {
 		struct ob_entry *entry = choose(worker, any);
+		int64_t now = ob_worker_now(worker);
 
 		if (!entry || must_wait(worker, entry) ||
-		    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
+		    ob_breaker_allows(&worker->breaker, now) == 0)
 			break;
 
 		uint32_t hash = ob_worker_hash(worker, entry->message->partition);
@@ -480,14 +500,13 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 		/* The settle that runs makes it an exception; then it is given up. */
 		if (worker->parts[hash].draining)
 			break;
-		if (!ob_worker_may_send(worker, hash)) {
-			if (worker->reading)
-				break;
-			/* Too late to be sure that it is ours: take it over again, or leave it. */
-			ob_worker_lose(worker, hash, true);
-			return true;
-		}
-		bool more = send_one(worker, entry);
+		/*
+		 * The lease may end before this could be settled. What was sent keeps its place:
+		 * after the renewal it goes on, and if the lease is lost the view will say so.
+		 */
+		if (!ob_worker_may_send(worker, hash, now))
+			break;
+		bool more = send_one(worker, entry, now);
 
 		worked = worked || !worker->sink_full;
 		if (!more)
