@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/out/grid.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 
 /* Stores and sinks have the same columns here. */
 struct row {

@@ -2,9 +2,9 @@
 /* outbox config check: every fault of the configuration at once. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
-#include "cli/sink_faults.h"
-#include "cli/targets.h"
+#include "cli/out/jprint.h"
+#include "operate/sink_faults.h"
+#include "operate/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

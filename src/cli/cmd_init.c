@@ -2,7 +2,7 @@
 /* outbox init: a commented configuration to begin with. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 
 #include <errno.h>
 #include <fcntl.h>

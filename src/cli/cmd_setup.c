@@ -2,7 +2,7 @@
 /* outbox setup: make or upgrade the tables, or print the SQL for whoever may. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 enum { PARTITIONS_DEFAULT = 16 };
 
 struct setup_args {
-	bool print, grants, partitioned;
+	bool print, grants, partitioned, events, inbox;
 	int64_t partitions, partition_rows;
 };
 
@@ -109,6 +109,8 @@ static int setup_run(struct ob_cli *cli, const void *opts)
 	if (!r) {
 		struct ob_setup setup = { .partition_count = partition_count(&session, args),
 					  .partitioned = args->partitioned,
+					  .events = args->events,
+					  .inbox = args->inbox,
 					  .partition_rows = args->partition_rows };
 		r = print ? print_sql(&session, &setup, args->grants)
 			  : do_setup(cli, &session, &setup);
@@ -152,6 +154,24 @@ static const struct ob_cmd_opt options[] = {
 			"partition only, on MySQL and MariaDB not at all.",
 	},
 	{
+		.name = "events",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct setup_args, events),
+		.help = "Also make what an event store needs: the table of streams that ended, "
+			"and on PostgreSQL, MySQL and MariaDB the functions outbox_append, "
+			"outbox_read_stream and outbox_stream_version. Also for an outbox that "
+			"exists; not for one that is partitioned by number.",
+	},
+	{
+		.name = "inbox",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct setup_args, inbox),
+		.help = "Also make what a consumer's database needs: the tables of what was "
+			"handled, of consumers, of positions and of parked messages, and on "
+			"PostgreSQL, MySQL and MariaDB the function outbox_inbox. Also for an "
+			"outbox that exists.",
+	},
+	{
 		.name = "partition-rows",
 		.arg = "N",
 		.type = OB_CMD_INT,
@@ -170,6 +190,8 @@ static const char *const examples[] = {
 	"outbox setup --print > migration.sql",
 	"outbox setup --grants > roles.sql",
 	"outbox setup --partitioned",
+	"outbox setup --events",
+	"outbox setup --inbox",
 	NULL,
 };
 

@@ -2,7 +2,7 @@
 /* outbox version: what this binary is made of. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "config.h"
 
 #if HAVE_RABBITMQ && HAVE_RABBITMQ_FOLDER

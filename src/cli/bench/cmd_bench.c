@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/demo/demo.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 
 #include <inttypes.h>
 #include <stdio.h>

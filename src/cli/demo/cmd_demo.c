@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/demo/demo.h"
 #include "cli/out/grid.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/work/work.h"
 
 #include <inttypes.h>

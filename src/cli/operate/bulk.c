@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operator verbs on a filter: count, ask, and never change more than was asked about. */
+#include "base/count.h"
 #include "base/when.h"
 #include "cli/operate/operate.h"
 #include "cli/out/grid.h"
@@ -34,7 +35,7 @@ static void add_scope(struct ob_buf *out, const struct ob_filter *f)
 	};
 
 	ob_buf_adds(out, "state ");
-	ob_operate_states(f->views, "or", out);
+	ob_views_text(f->views, "or", out);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].value)
 			ob_buf_addf(out, ", %s %s", rows[i].name, rows[i].value);
@@ -88,7 +89,7 @@ static int walk(struct bulk *b, visit_fn *visit, struct ob_err *err)
 static int visit_count(struct bulk *b, const struct ob_message *m, int64_t now_us)
 {
 	(void)now_us;
-	b->count += ob_operate_allows(b->task->verb, m);
+	b->count += ob_verb_allows(b->task->verb, m);
 	return 0;
 }
 
@@ -114,7 +115,7 @@ static int count_matches(struct bulk *b)
 static int visit_json(struct bulk *b, const struct ob_message *m, int64_t now_us)
 {
 	(void)now_us;
-	if (!ob_operate_allows(b->task->verb, m))
+	if (!ob_verb_allows(b->task->verb, m))
 		return 0;
 	ob_operate_json(&b->json, b->task, b->filter.reader, m, ob_view_name(m->view), NULL);
 	return ob_jout_print(&b->json);
@@ -124,7 +125,7 @@ static int visit_row(struct bulk *b, const struct ob_message *m, int64_t now_us)
 {
 	char id[OB_UUID_TEXT_SIZE], age[OB_WHEN_SIZE];
 
-	if (!ob_operate_allows(b->task->verb, m))
+	if (!ob_verb_allows(b->task->verb, m))
 		return 0;
 	ob_uuid_format(&m->id, id);
 	ob_when_age(now_us - m->created_at_us, age);
@@ -142,7 +143,7 @@ static void say(const struct bulk *b, const char *before, bool did, const char *
 
 	ob_buf_adds(&line, before);
 	ob_buf_addf(&line, "%s ", ob_operate_phrase(b->task, did));
-	ob_para_count(&line, b->count, "message");
+	ob_count_add(&line, b->count, "message");
 	ob_buf_addf(&line, " (%s)%s", ob_buf_str(&b->scope), after);
 	ob_para_print(out, ob_buf_view(&line), 0);
 	ob_buf_done(&line);
@@ -181,7 +182,7 @@ static int confirm(const struct bulk *b)
 	struct ob_buf line = OB_BUF_INIT(LINE_MAX_BYTES);
 
 	ob_buf_addf(&line, "%s ", ob_operate_phrase(b->task, false));
-	ob_para_count(&line, b->count, "message");
+	ob_count_add(&line, b->count, "message");
 	ob_buf_addf(&line, " (%s)", ob_buf_str(&b->scope));
 	int r = ob_cli_confirm(b->task->cli, ob_buf_str(&line));
 	ob_buf_done(&line);
@@ -195,7 +196,7 @@ static int print_done(struct bulk *b, uint64_t changed)
 
 	if (b->task->cli->json) {
 		ob_jout_begin(&b->json, NULL, '{');
-		ob_jout_text(&b->json, "verb", ob_str(ob_operate_verbs[b->task->verb].name));
+		ob_jout_text(&b->json, "verb", ob_str(ob_verb_rules[b->task->verb].name));
 		ob_jout_int(&b->json, "matched", (int64_t)counted);
 		ob_jout_int(&b->json, "changed", (int64_t)changed);
 		ob_jout_end(&b->json, '}');
@@ -214,11 +215,17 @@ static int change(struct bulk *b)
 	struct ob_operate operate = { .verb = b->task->verb, .filter = b->filter };
 	uint64_t changed = 0, refused = 0;
 	struct ob_err err = OB_ERR_INIT;
+	struct ob_cli_decision decision;
 
+	ob_cli_decide(&decision, ob_verb_rules[b->task->verb].name, b->filter.reader,
+		      ob_buf_str(&b->scope), b->task->args->reason);
+	operate.audit = &decision.d.row;
 	/* What came after the question was asked is not part of the answer. */
 	operate.filter.limit = b->count < UINT32_MAX ? (uint32_t)b->count : UINT32_MAX;
 	if (ob_store_operate(b->store, &operate, &changed, &refused, &err) < 0)
 		return ob_cli_fail("%s", err.msg);
+	if (changed > 0)
+		ob_cli_decided_with(&decision, changed);
 	return print_done(b, changed);
 }
 

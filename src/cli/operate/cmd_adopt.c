@@ -2,12 +2,14 @@
 /* outbox adopt: after a restore into another cluster. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/operate/decide.h"
+#include "cli/out/jprint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 struct adopt_args {
+	const char *reason;
 	bool yes;
 };
 
@@ -15,6 +17,7 @@ static int adopt(const struct ob_cli *cli, const struct adopt_args *args, struct
 {
 	struct ob_jout j = OB_JOUT_INIT;
 	struct ob_err err = OB_ERR_INIT;
+	struct ob_cli_decision decision;
 	uint64_t rows = 0;
 	int r = OB_EXIT_OK;
 
@@ -29,6 +32,8 @@ static int adopt(const struct ob_cli *cli, const struct adopt_args *args, struct
 		return r;
 	if (ob_store_adopt(store, &rows, &err) < 0)
 		return ob_cli_fail("%s", err.msg);
+	ob_cli_decide(&decision, "adopt", NULL, NULL, args->reason);
+	ob_cli_decided(&decision, store, rows);
 	if (cli->json) {
 		ob_jout_begin(&j, NULL, '{');
 		ob_jout_int(&j, "waiting", (int64_t)rows);
@@ -62,6 +67,7 @@ static const struct ob_cmd_opt options[] = {
 		.offset = offsetof(struct adopt_args, yes),
 		.help = "Do not ask.",
 	},
+	OB_REASON_OPTION(struct adopt_args, reason),
 	OB_CMD_OPT_END,
 };
 

@@ -3,16 +3,14 @@
 #include "base/when.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/operate/decide.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
+#include "operate/maintain.h"
 
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
-/* BUSY_*: how long and how often it is tried while a worker does the same. */
-enum { LINE_MAX_BYTES = 4096, BATCH_MAX = 1000000, BUSY_MS = 5000, TRY_MS = 100 };
+enum { LINE_MAX_BYTES = 4096, BATCH_MAX = 1000000 };
 
 /* A reader that has not moved for so long stands still. */
 #define STILL_US (INT64_C(60) * 1000000)
@@ -21,16 +19,17 @@ enum { LINE_MAX_BYTES = 4096, BATCH_MAX = 1000000, BUSY_MS = 5000, TRY_MS = 100 
 
 struct cleanup_args {
 	const char *published, *dead; /* NULL: as configured */
-	int64_t batch;                /* 0: as configured */
+	const char *archive;          /* NULL: none */
+	const char *reason;
+	int64_t batch; /* 0: as configured */
+	bool append;
 };
 
 struct cleaning {
 	const struct ob_cli *cli;
-	struct ob_retain rule;
-	uint64_t rows, dead, batches;
-	uint64_t parts_made, parts_dropped; /* of a partitioned log */
-	struct ob_buf held_by;
-	int64_t held_us;
+	const struct cleanup_args *args;
+	struct ob_maintain maintain;
+	struct ob_maintained done;
 };
 
 /* ---- what to remove -------------------------------------------------- */
@@ -52,86 +51,32 @@ static int read_age(const struct ob_cli *cli, const char *name, const char *text
 	return ob_cli_usage(cli, "--%s", err.msg);
 }
 
-static int make_rule(struct cleaning *c, const struct cleanup_args *args,
-		     const struct ob_config_retention *retention)
+static int make_rule(struct cleaning *c, const struct ob_config_retention *retention)
 {
-	c->rule = (struct ob_retain){ .published_ms = retention->published_ms,
-				      .dead_ms = retention->dead_ms,
-				      .limit = args->batch ? (uint32_t)args->batch
-							   : retention->batch };
-	int r = read_age(c->cli, "published", args->published, &c->rule.published_ms);
-	return r ? r : read_age(c->cli, "dead", args->dead, &c->rule.dead_ms);
-}
+	struct ob_retain *rule = &c->maintain.rule;
 
-/* ---- removing -------------------------------------------------------- */
-
-/* One call; while a worker holds the lock of retention it is tried again for a while. */
-static int remove_batch(struct ob_store *store, const struct ob_retain *rule,
-			struct ob_arena *arena, struct ob_retained *done, struct ob_err *err)
-{
-	for (int waited = 0;; waited += TRY_MS) {
-		*done = (struct ob_retained){ 0 };
-		int r = ob_store_retain(store, rule, arena, done, err);
-
-		if (r < 0 || !done->busy || waited >= BUSY_MS)
-			return r;
-		(void)poll(NULL, 0, TRY_MS);
-	}
-}
-
-/* Batch by batch, each its own transaction: writers get their turn in between. */
-static int remove_all(struct cleaning *c, struct ob_store *store, bool *ret_busy,
-		      struct ob_err *err)
-{
-	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
-	struct ob_retained done;
-	int r;
-
-	do {
-		r = remove_batch(store, &c->rule, &arena, &done, err);
-		if (r < 0 || done.busy)
-			break;
-		c->rows += done.rows;
-		c->dead += done.dead;
-		c->parts_made += done.parts_made;
-		c->parts_dropped += done.parts_dropped;
-		c->batches += done.rows + done.dead > 0;
-		ob_buf_clear(&c->held_by);
-		ob_buf_add(&c->held_by, done.held_by);
-		c->held_us = done.held_us;
-		ob_arena_reset(&arena, SIZE_MAX);
-	} while (done.more);
-	*ret_busy = r == 0 && done.busy;
-	ob_arena_done(&arena);
-	return r;
+	*rule = (struct ob_retain){ .published_ms = retention->published_ms,
+				    .dead_ms = retention->dead_ms,
+				    .limit = c->args->batch ? (uint32_t)c->args->batch
+							    : retention->batch };
+	int r = read_age(c->cli, "published", c->args->published, &rule->published_ms);
+	return r ? r : read_age(c->cli, "dead", c->args->dead, &rule->dead_ms);
 }
 
 /* ---- telling --------------------------------------------------------- */
 
-static void add_holder(const struct cleaning *c, struct ob_buf *line)
+static void add_holder(const struct ob_maintained *done, struct ob_buf *line)
 {
 	char since[OB_WHEN_SIZE];
 
 	/* One that moved a moment ago is on its way. */
-	if (!c->held_by.len || ob_clock_real_us(&ob_clock_system) - c->held_us < STILL_US)
+	if (!done->held_by.len || ob_clock_real_us(&ob_clock_system) - done->held_us < STILL_US)
 		return;
-	ob_when_iso(c->held_us, since);
+	ob_when_iso(done->held_us, since);
 	ob_buf_addf(line,
 		    "; reader %s holds what is left: it stands still since %s, start it or forget "
 		    "it with 'outbox readers remove %s'",
-		    ob_buf_str(&c->held_by), since, ob_buf_str(&c->held_by));
-}
-
-static void add_parts(const struct cleaning *c, struct ob_buf *line)
-{
-	if (c->parts_dropped) {
-		ob_buf_adds(line, ", dropped ");
-		ob_para_count(line, c->parts_dropped, "table partition");
-	}
-	if (c->parts_made) {
-		ob_buf_adds(line, ", made ");
-		ob_para_count(line, c->parts_made, "table partition");
-	}
+		    ob_buf_str(&done->held_by), since, ob_buf_str(&done->held_by));
 }
 
 static int report(const struct cleaning *c)
@@ -142,25 +87,12 @@ static int report(const struct cleaning *c)
 
 	if (c->cli->json) {
 		ob_jout_begin(&j, NULL, '{');
-		ob_jout_int(&j, "rows", (int64_t)c->rows);
-		ob_jout_int(&j, "dead", (int64_t)c->dead);
-		ob_jout_int(&j, "batches", (int64_t)c->batches);
-		ob_jout_int(&j, "partitions_made", (int64_t)c->parts_made);
-		ob_jout_int(&j, "partitions_dropped", (int64_t)c->parts_dropped);
-		ob_jout_text(&j, "held_by",
-			     c->held_by.len ? ob_buf_view(&c->held_by) : OB_STR_NULL);
-		ob_jout_when(&j, "held_since", c->held_by.len ? c->held_us : 0);
+		ob_maintained_json(&j, &c->done);
 		ob_jout_end(&j, '}');
 		r = ob_jout_print(&j);
 	} else {
-		ob_buf_adds(&line, "removed ");
-		ob_para_count(&line, c->rows, "row");
-		if (c->dead) {
-			ob_buf_adds(&line, " and forgot ");
-			ob_para_count(&line, c->dead, "dead message");
-		}
-		add_parts(c, &line);
-		add_holder(c, &line);
+		ob_maintained_text(&c->done, &line);
+		add_holder(&c->done, &line);
 		ob_para_print(stdout, ob_buf_view(&line), 0);
 	}
 	ob_jout_done(&j);
@@ -168,32 +100,75 @@ static int report(const struct cleaning *c)
 	return r;
 }
 
+static void add_age(struct ob_buf *out, const char *name, int64_t ms)
+{
+	char age[OB_WHEN_SIZE] = "never";
+
+	if (ms != OB_NEVER_MS)
+		ob_when_age(ms * 1000, age);
+	ob_buf_addf(out, "%s %s", name, age);
+}
+
+static void take_down(const struct cleaning *c, struct ob_store *store)
+{
+	struct ob_buf filter = OB_BUF_INIT(LINE_MAX_BYTES);
+	struct ob_cli_decision decision;
+
+	if (c->done.rows + c->done.dead + c->done.parts_dropped == 0)
+		return;
+	add_age(&filter, "published", c->maintain.rule.published_ms);
+	add_age(&filter, ", dead", c->maintain.rule.dead_ms);
+	if (c->args->archive)
+		ob_buf_addf(&filter, ", archived to %s", c->args->archive);
+	ob_cli_decide(&decision, "cleanup", NULL, ob_buf_str(&filter), c->args->reason);
+	ob_cli_decided(&decision, store, c->done.rows + c->done.dead);
+	ob_buf_done(&filter);
+}
+
 static int clean(struct cleaning *c, struct ob_store *store)
 {
 	struct ob_err err = OB_ERR_INIT;
-	bool busy;
-	int r = remove_all(c, store, &busy, &err);
+	int r = ob_maintain_run(store, &c->maintain, &c->done, &err);
 
+	take_down(c, store);
 	/* What earlier batches removed stays removed: it is told also when a later one fails. */
-	int code = (r == 0 && !busy) || c->batches ? report(c) : OB_EXIT_OK;
+	int code = (r == 0 && !c->done.busy) || c->done.batches ? report(c) : OB_EXIT_OK;
 	if (r < 0)
 		return ob_cli_fail("%s", err.msg);
-	if (busy)
+	if (c->done.busy)
 		return ob_cli_fail("a worker is at it right now: try again in a while");
 	return code;
 }
 
+static int open_archive(struct cleaning *c)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	if (!c->args->archive)
+		return OB_EXIT_OK;
+	if (ob_archive_open(c->args->archive, c->args->append, &c->maintain.archive, &err) < 0)
+		return ob_cli_fail("%s", err.msg);
+	return OB_EXIT_OK;
+}
+
 static int cleanup_run(struct ob_cli *cli, const void *opts)
 {
-	struct cleaning c = { .cli = cli, .held_by = OB_BUF_INIT(LINE_MAX_BYTES) };
+	struct cleaning c = { .cli = cli, .args = opts };
 	struct ob_session session;
+
+	if (c.args->append && !c.args->archive)
+		return ob_cli_usage(cli, "--append belongs to --archive");
 	int r = ob_session_open(&session, cli);
 
+	ob_maintained_init(&c.done);
 	if (!r)
-		r = make_rule(&c, opts, &session.entry->retention);
+		r = make_rule(&c, &session.entry->retention);
+	if (!r)
+		r = open_archive(&c);
 	if (!r)
 		r = clean(&c, session.store);
-	ob_buf_done(&c.held_by);
+	ob_archive_free(c.maintain.archive);
+	ob_maintained_done(&c.done);
 	ob_session_done(&session);
 	return r;
 }
@@ -223,12 +198,28 @@ static const struct ob_cmd_opt options[] = {
 		.max = BATCH_MAX,
 		.help = "Rows of one transaction.",
 	},
+	{
+		.name = "archive",
+		.arg = "FILE",
+		.type = OB_CMD_TEXT,
+		.offset = offsetof(struct cleanup_args, archive),
+		.complete = OB_COMPLETE_FILE,
+		.help = "Write the messages to this file before they are removed: .ndjson.gz.",
+	},
+	{
+		.name = "append",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct cleanup_args, append),
+		.help = "Add to the file of --archive if it exists; else that is refused.",
+	},
+	OB_REASON_OPTION(struct cleanup_args, reason),
 	OB_CMD_OPT_END,
 };
 
 static const char *const examples[] = {
 	"outbox cleanup",
 	"outbox cleanup --published 1h --dead 90d",
+	"outbox cleanup --archive 2026-05.ndjson.gz",
 	NULL,
 };
 
@@ -246,7 +237,13 @@ const struct ob_cmd ob_cmd_cleanup = {
 		"dead message that holds its key. When a reader that stands still holds rows that "
 		"are old enough, the line says which one and since when.\n\n"
 		"From a log that is partitioned by number (`setup --partitioned`) whole table "
-		"partitions are dropped, and new ones are made ahead; the line says how many.",
+		"partitions are dropped, and new ones are made ahead; the line says how many.\n\n"
+		"With --archive each message is on the disk, as a line of JSON with the keys of "
+		"`outbox list --json`, before it is removed; a crash in between leaves it in both. "
+		"Messages are "
+		"removed one by one then: emptied table partitions are dropped by the next "
+		"cleanup "
+		"without it. `zcat FILE` reads the file.",
 	.examples = examples,
 	.options = options,
 	.args_size = sizeof(struct cleanup_args),

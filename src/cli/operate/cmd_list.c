@@ -3,9 +3,10 @@
 #include "base/when.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/operate/readers.h"
 #include "cli/out/grid.h"
-#include "cli/out/message.h"
+#include "cli/out/jprint.h"
+#include "operate/message.h"
+#include "operate/readers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -161,6 +162,7 @@ static int list_run(struct ob_cli *cli, const void *opts)
 			    .newest_first = args->newest },
 	};
 	struct ob_readers readers = { 0 };
+	struct ob_err err = OB_ERR_INIT;
 	struct ob_session session;
 	bool end = false;
 
@@ -168,8 +170,9 @@ static int list_run(struct ob_cli *cli, const void *opts)
 	ob_grid_init(&l.table, columns, sizeof(columns) / sizeof(columns[0]));
 	int r = ob_session_open(&session, cli);
 	l.store = session.store;
-	if (!r)
-		r = ob_readers_name(&readers, l.store, args->reader, true, &l.filter.reader);
+	if (!r &&
+	    ob_readers_name(&readers, l.store, args->reader, true, &l.filter.reader, &err) < 0)
+		r = ob_cli_fail("%s", err.msg);
 	while (!r && !end)
 		r = list_page(&l, &end);
 	if (!r && !cli->json)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox partitions: who works on which, and how many there are. */
 #include "base/when.h"
+#include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/operate/readers.h"
+#include "cli/operate/decide.h"
 #include "cli/operate/resize.h"
 #include "cli/out/grid.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
+#include "operate/owners.h"
+#include "operate/readers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +20,7 @@
 #define WAIT_DFLT_MS (INT64_C(30) * 1000)
 
 struct partitions_args {
-	const char *reader;
+	const char *reader, *reason;
 	int64_t wait_ms;
 	bool all, yes;
 };
@@ -79,33 +82,6 @@ static void print_table(const struct ob_owners *o)
 	ob_grid_done(&table);
 }
 
-static void partition_json(struct ob_jout *j, const struct ob_owners *o,
-			   const struct ob_partition *p)
-{
-	const struct ob_worker *w = ob_owners_find(o, &p->owner);
-	bool owned = !ob_uuid_is_nil(&p->owner);
-	char id[OB_UUID_TEXT_SIZE], label[8];
-
-	ob_uuid_format(&p->owner, id);
-	ob_partition_label(p->number, label);
-	ob_jout_begin(j, NULL, '{');
-	ob_jout_int(j, "partition", p->number);
-	ob_jout_text(j, "label", ob_str(label));
-	ob_jout_text(j, "reader", p->reader);
-	ob_jout_bool(j, "leased", p->leased);
-	ob_jout_text(j, "owner", owned ? ob_str(id) : OB_STR_NULL);
-	ob_jout_text(j, "hostname", w ? w->hostname : OB_STR_NULL);
-	if (w)
-		ob_jout_int(j, "pid", w->pid);
-	else
-		ob_jout_raw(j, "pid", OB_STR("null"));
-	ob_jout_int(j, "epoch", (int64_t)p->epoch);
-	ob_jout_when(j, "until", p->until_us);
-	ob_jout_int(j, "position", p->pos);
-	ob_jout_when(j, "moved_at", p->moved_at_us);
-	ob_jout_end(j, '}');
-}
-
 static int print_json(const struct ob_owners *o)
 {
 	struct ob_jout j = OB_JOUT_INIT;
@@ -114,7 +90,7 @@ static int print_json(const struct ob_owners *o)
 	ob_jout_when(&j, "now", o->now_us);
 	ob_jout_begin(&j, "partitions", '[');
 	for (size_t i = 0; i < o->partition_count; i++)
-		partition_json(&j, o, &o->partitions[i]);
+		ob_partition_json(&j, o, &o->partitions[i]);
 	ob_jout_end(&j, ']');
 	ob_jout_end(&j, '}');
 	int r = ob_jout_print(&j);
@@ -221,6 +197,22 @@ static int check_numbers(struct ob_store *store, const char *reader, const uint3
 	return r;
 }
 
+static void take_down_free(const struct partitions_args *args, struct ob_store *store,
+			   const char *reader, const uint32_t *numbers, size_t count)
+{
+	OB_CLEANUP(ob_buf_done) struct ob_buf which = OB_BUF_INIT(8192);
+	struct ob_cli_decision decision;
+	char label[8];
+
+	for (size_t i = 0; i < count; i++) {
+		ob_partition_label(numbers[i], label);
+		ob_buf_addf(&which, "%s%s", i ? " " : "", label);
+	}
+	ob_cli_decide(&decision, "partitions free", reader, count ? ob_buf_str(&which) : "all",
+		      args->reason);
+	ob_cli_decided(&decision, store, count);
+}
+
 /* The numbers that were named; 0 of them: all. */
 static int free_leases(const struct ob_cli *cli, struct ob_store *store,
 		       const struct partitions_args *args, const uint32_t *numbers, size_t count)
@@ -228,7 +220,10 @@ static int free_leases(const struct ob_cli *cli, struct ob_store *store,
 	struct ob_readers readers;
 	struct ob_err err = OB_ERR_INIT;
 	const char *reader;
-	int r = ob_readers_name(&readers, store, args->reader, false, &reader);
+	int r = OB_EXIT_OK;
+
+	if (ob_readers_name(&readers, store, args->reader, false, &reader, &err) < 0)
+		r = ob_cli_fail("%s", err.msg);
 
 	if (!r)
 		r = check_numbers(store, reader, numbers, count);
@@ -236,8 +231,10 @@ static int free_leases(const struct ob_cli *cli, struct ob_store *store,
 		r = confirm_free(cli, reader, count);
 	if (!r && ob_store_free_leases(store, reader, numbers, count, &err) < 0)
 		r = ob_cli_fail("%s", err.msg);
-	if (!r)
+	if (!r) {
+		take_down_free(args, store, reader, numbers, count);
 		r = print_freed(cli, reader, numbers, count);
+	}
 	ob_readers_done(&readers);
 	return r;
 }
@@ -318,7 +315,7 @@ static int partitions_run(struct ob_cli *cli, const void *opts)
 	r = ob_session_open(&session, cli);
 	if (!r && is_action(cli, "resize"))
 		r = ob_resize(cli, &session, numbers[0],
-			      args->wait_ms ? args->wait_ms : WAIT_DFLT_MS);
+			      args->wait_ms ? args->wait_ms : WAIT_DFLT_MS, args->reason);
 	else if (!r && is_action(cli, "free"))
 		r = free_leases(cli, session.store, args, numbers, count);
 	else if (!r)
@@ -364,6 +361,7 @@ static const struct ob_cmd_opt options[] = {
 		.offset = offsetof(struct partitions_args, yes),
 		.help = "With free: do not ask.",
 	},
+	OB_REASON_OPTION(struct partitions_args, reason),
 	OB_CMD_OPT_END,
 };
 

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox readers list: who reads the log, and how far they are. */
 #include "base/when.h"
+#include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/operate/snapshot.h"
-#include "cli/out/pen.h"
+#include "cli/operate/cells.h"
+#include "cli/out/jprint.h"
+#include "operate/snapshot.h"
 
 #include <stdio.h>
-
-static void count_cell(struct ob_grid *table, int64_t n)
-{
-	char text[OB_COUNT_SIZE];
-
-	ob_format_count(n > 0 ? (uint64_t)n : 0, text);
-	ob_grid_cell(table, ob_str(text));
-}
 
 static void print_table(const struct ob_snapshot *s)
 {
@@ -33,9 +27,9 @@ static void print_table(const struct ob_snapshot *s)
 		ob_when_age(s->now_us - r->moved_at_us, moved);
 		ob_grid_cell(&table, r->name);
 		ob_grid_cell(&table, r->target);
-		count_cell(&table, r->high_pos);
-		count_cell(&table, ob_snapshot_lag(&s->rows[i]));
-		ob_snapshot_cell(&table, r->exceptions);
+		ob_cell_count(&table, r->high_pos);
+		ob_cell_count(&table, ob_snapshot_lag(&s->rows[i]));
+		ob_cell_capped(&table, r->exceptions);
 		ob_grid_cell(&table, ob_str(moved));
 		ob_grid_int(&table, r->workers);
 		ob_grid_cell(&table, r->filter.n ? r->filter : OB_STR_NULL);
@@ -50,7 +44,7 @@ static int print_json(const struct ob_snapshot *s)
 	int r = OB_EXIT_OK;
 
 	for (size_t i = 0; !r && i < s->count; i++) {
-		ob_snapshot_json(&j, s, &s->rows[i]);
+		ob_snapshot_row_json(&j, s, &s->rows[i]);
 		r = ob_jout_print(&j);
 	}
 	ob_jout_done(&j);

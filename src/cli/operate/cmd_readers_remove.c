@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox readers remove: forget a reader, its progress and its exceptions. */
+#include "base/count.h"
+#include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/operate/readers.h"
-#include "cli/out/jout.h"
+#include "cli/operate/decide.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
+#include "operate/readers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +14,7 @@
 enum { LINE_BYTES = 2048, ARENA_MAX = 16 << 20 };
 
 struct remove_args {
+	const char *reason;
 	bool yes;
 };
 
@@ -23,7 +27,7 @@ static int confirm(const struct ob_cli *cli, const struct ob_reader *reader)
 	ob_buf_addf(&line, " and its position %" PRId64, reader->high_pos);
 	if (reader->exceptions) {
 		ob_buf_adds(&line, " with ");
-		ob_para_count(&line, reader->exceptions, "message");
+		ob_count_add(&line, reader->exceptions, "message");
 		ob_buf_adds(&line, " that failed, wait or were given up");
 	}
 	int r = ob_cli_confirm(cli, ob_buf_str(&line));
@@ -79,6 +83,16 @@ static int print_done(const struct ob_cli *cli, const char *name)
 	return r;
 }
 
+static int removed(const struct ob_cli *cli, const struct remove_args *args, struct ob_store *store,
+		   const char *name)
+{
+	struct ob_cli_decision decision;
+
+	ob_cli_decide(&decision, "readers remove", name, NULL, args->reason);
+	ob_cli_decided(&decision, store, 0);
+	return print_done(cli, name);
+}
+
 static int forget(const struct ob_cli *cli, const struct remove_args *args, struct ob_store *store)
 {
 	const char *name = cli->operands[0];
@@ -91,8 +105,8 @@ static int forget(const struct ob_cli *cli, const struct remove_args *args, stru
 	} else {
 		const struct ob_reader *reader = ob_readers_find(&readers, name);
 
-		if (!reader)
-			r = ob_readers_unknown(&readers, name);
+		if (!reader && ob_readers_unknown(&readers, name, &err) < 0)
+			r = ob_cli_fail("%s", err.msg);
 		else if (!args->yes)
 			r = confirm(cli, reader);
 	}
@@ -102,7 +116,7 @@ static int forget(const struct ob_cli *cli, const struct remove_args *args, stru
 		if (s == OUTBOX_EBUSY)
 			r = busy(store, name, &err);
 		else
-			r = s < 0 ? ob_cli_fail("%s", err.msg) : print_done(cli, name);
+			r = s < 0 ? ob_cli_fail("%s", err.msg) : removed(cli, args, store, name);
 	}
 	ob_readers_done(&readers);
 	return r;
@@ -132,6 +146,7 @@ static const struct ob_cmd_opt options[] = {
 		.offset = offsetof(struct remove_args, yes),
 		.help = "Do not ask.",
 	},
+	OB_REASON_OPTION(struct remove_args, reason),
 	OB_CMD_OPT_END,
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox readers seek: move a reader to another place in the log. */
+#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/operate/decide.h"
 #include "cli/operate/place.h"
-#include "cli/operate/readers.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
+#include "operate/readers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 enum { LINE_BYTES = 2048 };
 
 struct seek_args {
+	const char *reason;
 	bool yes;
 };
 
@@ -67,15 +70,20 @@ static int seek(const struct ob_cli *cli, const struct seek_args *args, struct o
 	} else {
 		const struct ob_reader *reader = ob_readers_find(&readers, name);
 
-		if (!reader)
-			r = ob_readers_unknown(&readers, name);
+		if (!reader && ob_readers_unknown(&readers, name, &err) < 0)
+			r = ob_cli_fail("%s", err.msg);
 		else if (!args->yes)
 			r = confirm(cli, reader, ob_buf_str(&place));
 	}
 	if (!r && ob_store_reader_seek(store, name, to, &err) < 0)
 		r = ob_cli_fail("%s", err.msg);
-	if (!r)
+	if (!r) {
+		struct ob_cli_decision decision;
+
+		ob_cli_decide(&decision, "readers seek", name, ob_buf_str(&place), args->reason);
+		ob_cli_decided(&decision, store, 0);
 		r = print_done(cli, name, ob_buf_str(&place));
+	}
 	ob_readers_done(&readers);
 	ob_buf_done(&place);
 	return r;
@@ -113,6 +121,7 @@ static const struct ob_cmd_opt options[] = {
 		.offset = offsetof(struct seek_args, yes),
 		.help = "Do not ask.",
 	},
+	OB_REASON_OPTION(struct seek_args, reason),
 	OB_CMD_OPT_END,
 };
 

@@ -2,11 +2,14 @@
 /* outbox readers show: everything about one reader. */
 #include "base/utf8.h"
 #include "base/when.h"
+#include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/operate/readers.h"
-#include "cli/operate/snapshot.h"
+#include "cli/out/grid.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
 #include "cli/out/pen.h"
+#include "operate/readers.h"
+#include "operate/snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,6 +67,15 @@ static void print_reader(const struct ob_snapshot *s, const struct ob_snapshot_r
 	       row->partitions);
 	printf("%-16s %" PRIu32 "\n", "workers", r->workers);
 	printf("%-16s %" PRId64 "\n", "kept_from", r->held_seq);
+	if (row->sink.told) {
+		print_text("sink", ob_str(row->sink.tale.sink_text));
+		print_text("sink_state", ob_str(ob_report_word(&row->sink.tale)));
+	}
+	if (row->sink.down) {
+		ob_report_down_text(&row->sink.tale, s->now_us, &line);
+		print_text("sink_down", ob_buf_view(&line));
+		ob_buf_clear(&line);
+	}
 	if (ob_snapshot_is_left(row)) {
 		(void)fputc('\n', stdout);
 		ob_snapshot_left_text(s, row, &line);
@@ -84,7 +96,7 @@ static int show(const struct ob_cli *cli, struct ob_store *store, const char *na
 	} else if (s.count == 0) {
 		r = ob_cli_fail("reader %s was removed in this moment", name);
 	} else if (cli->json) {
-		ob_snapshot_json(&j, &s, &s.rows[0]);
+		ob_snapshot_row_json(&j, &s, &s.rows[0]);
 		r = ob_jout_print(&j);
 	} else {
 		print_reader(&s, &s.rows[0]);
@@ -97,14 +109,16 @@ static int show(const struct ob_cli *cli, struct ob_store *store, const char *na
 static int readers_show_run(struct ob_cli *cli, const void *opts)
 {
 	struct ob_readers readers = { 0 };
+	struct ob_err err = OB_ERR_INIT;
 	struct ob_session session;
 	const char *name;
 	int r = ob_session_open(&session, cli);
 
 	(void)opts;
-	if (!r)
-		r = ob_readers_name(&readers, session.store,
-				    cli->operand_count ? cli->operands[0] : NULL, false, &name);
+	if (!r &&
+	    ob_readers_name(&readers, session.store, cli->operand_count ? cli->operands[0] : NULL,
+			    false, &name, &err) < 0)
+		r = ob_cli_fail("%s", err.msg);
 	if (!r)
 		r = show(cli, session.store, name);
 	ob_readers_done(&readers);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox show: one message with everything that is known about it. */
 #include "cli/commands.h"
-#include "cli/operate/lookup.h"
+#include "cli/operate/look_up.h"
+#include "cli/out/jprint.h"
 #include "cli/out/message.h"
+#include "operate/message.h"
 
 #include <stdio.h>
 
@@ -20,6 +22,7 @@ static void state_json(struct ob_jout *j, const char *reader, const struct ob_me
 static int row_json(struct ob_lookup *l, const struct ob_message *row)
 {
 	struct ob_jout j = OB_JOUT_INIT;
+	struct ob_err err = OB_ERR_INIT;
 	size_t shown = 0;
 	int r = OB_EXIT_OK;
 
@@ -31,11 +34,10 @@ static int row_json(struct ob_lookup *l, const struct ob_message *row)
 
 		if (!ob_lookup_reads(l, &l->readers.list[i], row))
 			continue;
-		m = ob_lookup_see(l, &l->readers.list[i], row, &name);
-		if (m)
+		if (ob_lookup_see(l, &l->readers.list[i], row, &m, &name, &err) == 0)
 			state_json(&j, name, m);
 		else
-			r = OB_EXIT_FAILURE;
+			r = ob_cli_fail("%s", err.msg);
 		shown++;
 	}
 	if (!shown)
@@ -51,6 +53,7 @@ static int row_json(struct ob_lookup *l, const struct ob_message *row)
 
 static int row_text(struct ob_lookup *l, const struct ob_message *row)
 {
+	struct ob_err err = OB_ERR_INIT;
 	size_t shown = 0;
 
 	ob_message_print(row, l->now_us);
@@ -60,9 +63,8 @@ static int row_text(struct ob_lookup *l, const struct ob_message *row)
 
 		if (!ob_lookup_reads(l, &l->readers.list[i], row))
 			continue;
-		m = ob_lookup_see(l, &l->readers.list[i], row, &name);
-		if (!m)
-			return OB_EXIT_FAILURE;
+		if (ob_lookup_see(l, &l->readers.list[i], row, &m, &name, &err) < 0)
+			return ob_cli_fail("%s", err.msg);
 		ob_message_print_state(name, m, l->now_us);
 		shown++;
 	}
@@ -77,7 +79,7 @@ static int show_run(struct ob_cli *cli, const void *opts)
 	const struct show_args *args = opts;
 	struct ob_session session;
 	struct ob_lookup l;
-	int r = ob_lookup_find(&l, cli, &session, cli->operands[0], args->reader, "");
+	int r = ob_cli_look_up(&l, cli, &session, args->reader, "");
 
 	for (uint32_t i = 0; !r && i < l.rows.count; i++) {
 		if (i && !cli->json)
@@ -86,6 +88,7 @@ static int show_run(struct ob_cli *cli, const void *opts)
 			      : row_text(&l, &l.rows.messages[i]);
 	}
 	ob_lookup_done(&l);
+	ob_session_done(&session);
 	return r;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox why: what a message is waiting for. */
 #include "cli/commands.h"
-#include "cli/operate/lookup.h"
-#include "cli/operate/why.h"
+#include "cli/operate/look_up.h"
 #include "cli/out/grid.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
+#include "operate/why.h"
 
 #include <stdio.h>
 
@@ -15,61 +15,22 @@ struct why_args {
 	const char *reader;
 };
 
-static void int_or_null(struct ob_jout *j, const char *key, bool known, int64_t value)
-{
-	if (known)
-		ob_jout_int(j, key, value);
-	else
-		ob_jout_raw(j, key, OB_STR("null"));
-}
-
 static int print_json(const struct ob_why *why, struct ob_str text)
 {
-	const struct ob_message *m = why->message;
-	char id[OB_UUID_TEXT_SIZE], other[OB_UUID_TEXT_SIZE];
-	bool leased = why->reason == OB_WHY_LEASED;
 	struct ob_jout j = OB_JOUT_INIT;
 
-	ob_uuid_format(&m->id, id);
-	ob_jout_begin(&j, NULL, '{');
-	ob_jout_text(&j, "id", ob_str(id));
-	ob_jout_text(&j, "target", m->target);
-	ob_jout_text(&j, "reader", ob_str(why->reader));
-	ob_jout_text(&j, "state", ob_str(ob_view_name(m->view)));
-	ob_jout_text(&j, "reason", ob_str(ob_why_name(why->reason)));
-	ob_jout_text(&j, "text", text);
-	ob_jout_int(&j, "seq", m->seq);
-	int_or_null(&j, "position", why->has_pos, why->pos);
-	ob_jout_text(&j, "key", m->key);
-	ob_jout_int(&j, "partition", m->partition);
-	ob_jout_int(&j, "attempts", m->attempts);
-	ob_jout_text(&j, "last_error", m->last_error);
-	ob_jout_when(&j, "due", m->due_us);
-	ob_jout_when(&j, "published_at", m->published_at_us);
-	ob_uuid_format(&why->holder.id, other);
-	ob_jout_text(&j, "behind", why->has_holder ? ob_str(other) : OB_STR_NULL);
-	ob_uuid_format(&why->worker.id, other);
-	ob_jout_text(&j, "lease_owner", leased ? ob_str(other) : OB_STR_NULL);
-	ob_jout_when(&j, "lease_until", why->lease_until_us);
-	ob_jout_end(&j, '}');
+	ob_why_json(&j, why, text);
 	int r = ob_jout_print(&j);
 	ob_jout_done(&j);
 	return r;
 }
 
-/* The subject of the sentence; the reader only where there are several. */
 static int print_reason(const struct ob_cli *cli, const struct ob_why *why, bool several)
 {
 	struct ob_buf text = OB_BUF_INIT(TEXT_MAX);
-	char id[OB_UUID_TEXT_SIZE];
 	int r = OB_EXIT_OK;
 
-	ob_uuid_format(&why->message->id, id);
-	if (several && why->reader)
-		ob_buf_addf(&text, "For reader %s, message %s ", why->reader, id);
-	else
-		ob_buf_addf(&text, "Message %s ", id);
-	ob_why_text(why, &text);
+	ob_why_sentence(why, several, &text);
 	if (cli->json)
 		r = print_json(why, ob_buf_view(&text));
 	else
@@ -78,13 +39,13 @@ static int print_reason(const struct ob_cli *cli, const struct ob_why *why, bool
 	return r;
 }
 
-static int why_message(const struct ob_cli *cli, const struct ob_lookup *l, const char *reader,
+static int why_message(const struct ob_cli *cli, const struct ob_lookup *l,
+		       const struct ob_config *config, const char *reader,
 		       const struct ob_message *m, bool several)
 {
 	struct ob_err err = OB_ERR_INIT;
 	struct ob_why why;
-	int r = ob_why_find(&why, l->session->store, l->session->config, reader, m, l->now_us,
-			    &err);
+	int r = ob_why_find(&why, l->store, config, reader, m, l->now_us, &err);
 
 	r = r < 0 ? ob_cli_fail("%s", err.msg) : print_reason(cli, &why, several);
 	ob_why_done(&why);
@@ -102,9 +63,11 @@ static size_t count_readers(const struct ob_lookup *l)
 	return count;
 }
 
-static int why_row(const struct ob_cli *cli, struct ob_lookup *l, const struct ob_message *row)
+static int why_row(const struct ob_cli *cli, struct ob_lookup *l, const struct ob_config *config,
+		   const struct ob_message *row)
 {
 	bool several = count_readers(l) > 1, read = false;
+	struct ob_err err = OB_ERR_INIT;
 	int r = OB_EXIT_OK;
 
 	for (size_t i = 0; !r && i < l->readers.count; i++) {
@@ -114,10 +77,12 @@ static int why_row(const struct ob_cli *cli, struct ob_lookup *l, const struct o
 		if (!ob_lookup_reads(l, &l->readers.list[i], row))
 			continue;
 		read = true;
-		m = ob_lookup_see(l, &l->readers.list[i], row, &name);
-		r = m ? why_message(cli, l, name, m, several) : OB_EXIT_FAILURE;
+		if (ob_lookup_see(l, &l->readers.list[i], row, &m, &name, &err) < 0)
+			r = ob_cli_fail("%s", err.msg);
+		else
+			r = why_message(cli, l, config, name, m, several);
 	}
-	return r || read ? r : why_message(cli, l, NULL, row, several);
+	return r || read ? r : why_message(cli, l, config, NULL, row, several);
 }
 
 static int why_run(struct ob_cli *cli, const void *opts)
@@ -125,13 +90,14 @@ static int why_run(struct ob_cli *cli, const void *opts)
 	const struct why_args *args = opts;
 	struct ob_session session;
 	struct ob_lookup l;
-	int r = ob_lookup_find(&l, cli, &session, cli->operands[0], args->reader,
+	int r = ob_cli_look_up(&l, cli, &session, args->reader,
 			       ": its transaction has not committed or was rolled back, or the "
 			       "message was removed since");
 
 	for (uint32_t i = 0; !r && i < l.rows.count; i++)
-		r = why_row(cli, &l, &l.rows.messages[i]);
+		r = why_row(cli, &l, session.config, &l.rows.messages[i]);
 	ob_lookup_done(&l);
+	ob_session_done(&session);
 	return r;
 }
 

@@ -12,44 +12,22 @@ struct ids {
 	struct ob_store *store;
 	struct ob_batch batch;
 	struct ob_jout json;
+	struct ob_cli_decision decision; /* one for all of them */
+	uint64_t changed;
 };
-
-/* "; it can be skipped or discarded" */
-static void add_possible(struct ob_buf *why, unsigned view)
-{
-	const char *can[OB_OPERATE_VERBS];
-	size_t count = 0;
-
-	for (size_t i = 0; i < OB_OPERATE_VERBS; i++) {
-		if (ob_operate_verbs[i].allowed & view)
-			can[count++] = ob_operate_verbs[i].can;
-	}
-	ob_buf_adds(why, count ? "; it can be " : "; nothing can be changed any more");
-	for (size_t i = 0; i < count; i++)
-		ob_buf_addf(why, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", can[i]);
-}
-
-/* Why the state of this message does not allow the verb. */
-static void explain(const struct ids *ids, enum ob_view view, struct ob_buf *why)
-{
-	const struct ob_operate_verb *verb = &ob_operate_verbs[ids->task->verb];
-
-	ob_buf_addf(why, "it is %s, and only ", ob_view_name(view));
-	ob_operate_states(verb->allowed, "and", why);
-	ob_buf_addf(why, " messages can be %s", verb->can);
-	add_possible(why, 1U << view);
-}
 
 /* Do it; what stood against it is appended to `why`. */
 static int change(struct ids *ids, const struct ob_message *m, struct ob_buf *why)
 {
 	const struct ob_operate operate = { .verb = ids->task->verb,
+					    .audit = &ids->decision.d.row,
 					    .filter = { .reader = ids->reader, .id = &m->id } };
 	uint64_t changed = 0, refused = 0;
 	struct ob_err err = OB_ERR_INIT;
 
 	if (ob_store_operate(ids->store, &operate, &changed, &refused, &err) < 0)
 		return ob_cli_fail("%s", err.msg);
+	ids->changed += changed;
 	if (changed == 0)
 		ob_buf_adds(why, "it changed in this moment; see 'outbox show'");
 	return OB_EXIT_OK;
@@ -78,12 +56,8 @@ static int operate_message(struct ids *ids, const struct ob_message *m)
 	struct ob_buf why = OB_BUF_INIT(LINE_MAX_BYTES);
 	int r = OB_EXIT_OK;
 
-	if (ids->task->verb == OB_VERB_SKIP && m->state == OB_STATE_DEAD && m->view == OB_VIEW_DEAD)
-		ob_buf_adds(&why,
-			    "it is dead already and holds nothing; it can be retried or "
-			    "discarded");
-	else if (!ob_operate_allows(ids->task->verb, m))
-		explain(ids, m->view, &why);
+	if (!ob_verb_allows(ids->task->verb, m))
+		ob_verb_refusal(ids->task->verb, m, &why);
 	else if (!ids->task->args->dry_run)
 		r = change(ids, m, &why);
 	if (!r)
@@ -125,14 +99,22 @@ static int operate_id(struct ids *ids, const char *text)
 int ob_operate_ids(const struct ob_operate_task *task, const char *reader, struct ob_store *store)
 {
 	struct ids ids = { .task = task, .reader = reader, .store = store, .json = OB_JOUT_INIT };
+	struct ob_buf which = OB_BUF_INIT(LINE_MAX_BYTES);
 	int worst = OB_EXIT_OK;
 
+	for (size_t i = 0; i < task->id_count; i++)
+		ob_buf_addf(&which, "%s%s", i ? ", " : "ids ", task->ids[i]);
+	ob_cli_decide(&ids.decision, ob_verb_rules[task->verb].name, reader,
+		      which.failed ? "ids" : ob_buf_str(&which), task->args->reason);
 	ob_batch_init(&ids.batch);
 	/* One that cannot be changed does not stand in the way of the others. */
 	for (size_t i = 0; i < task->id_count; i++) {
 		int r = operate_id(&ids, task->ids[i]);
 		worst = r ? r : worst;
 	}
+	if (ids.changed > 0)
+		ob_cli_decided_with(&ids.decision, ids.changed);
+	ob_buf_done(&which);
 	ob_batch_done(&ids.batch);
 	ob_jout_done(&ids.json);
 	return worst;

@@ -2,72 +2,15 @@
 /* The operator verbs: their table, their options, and what a command line of theirs means. */
 #include "cli/operate/operate.h"
 
-#include "cli/operate/readers.h"
+#include "operate/readers.h"
 
 #include <string.h>
 
-#define BIT(view) (1U << OB_VIEW_##view)
-
-enum {
-	STUCK = BIT(FAILED) | BIT(DEAD),
-	WAITING = BIT(PENDING) | BIT(DELAYED) | BIT(FAILED) | BIT(PARKED),
-};
-
-/*
- * A filter without --state never means messages that are merely waiting their
- * turn: `skip --key K` is about the one that is stuck, not about those behind it.
- */
-const struct ob_operate_verb ob_operate_verbs[OB_OPERATE_VERBS] = {
-	[OB_VERB_RETRY] = { .name = "retry",
-			    .ask = "retry",
-			    .did = "retried",
-			    .can = "retried",
-			    .allowed = STUCK,
-			    .usual = STUCK },
-	[OB_VERB_SKIP] = { .name = "skip",
-			   .ask = "skip",
-			   .did = "skipped",
-			   .can = "skipped",
-			   .allowed = WAITING | BIT(DEAD),
-			   .usual = STUCK },
-	[OB_VERB_DISCARD] = { .name = "discard",
-			      .ask = "discard",
-			      .did = "discarded",
-			      .can = "discarded",
-			      .allowed = WAITING | BIT(DEAD),
-			      .usual = STUCK },
-};
-
 const char *ob_operate_phrase(const struct ob_operate_task *task, bool did)
 {
-	const struct ob_operate_verb *verb = &ob_operate_verbs[task->verb];
+	const struct ob_verb_rule *verb = &ob_verb_rules[task->verb];
 
 	return did ? verb->did : verb->ask;
-}
-
-bool ob_operate_allows(enum ob_verb verb, const struct ob_message *m)
-{
-	if (verb == OB_VERB_SKIP && m->view == OB_VIEW_DEAD)
-		return m->state == OB_STATE_DEAD_HOLD;
-	return ob_operate_verbs[verb].allowed & (1U << m->view);
-}
-
-void ob_operate_states(unsigned views, const char *conjunction, struct ob_buf *out)
-{
-	int left = __builtin_popcount(views);
-	bool first = true;
-
-	for (int view = 0; view < OB_VIEW_COUNT; view++) {
-		if (!(views & (1U << view)))
-			continue;
-		left--;
-		if (!first && left)
-			ob_buf_adds(out, ", ");
-		else if (!first)
-			ob_buf_addf(out, " %s ", conjunction);
-		ob_buf_adds(out, ob_view_name((enum ob_view)view));
-		first = false;
-	}
 }
 
 void ob_operate_json(struct ob_jout *j, const struct ob_operate_task *task, const char *reader,
@@ -77,7 +20,7 @@ void ob_operate_json(struct ob_jout *j, const struct ob_operate_task *task, cons
 
 	ob_uuid_format(&m->id, id);
 	ob_jout_begin(j, NULL, '{');
-	ob_jout_text(j, "verb", ob_str(ob_operate_verbs[task->verb].name));
+	ob_jout_text(j, "verb", ob_str(ob_verb_rules[task->verb].name));
 	ob_jout_text(j, "id", ob_str(id));
 	ob_jout_text(j, "reader", ob_str(reader));
 	ob_jout_text(j, "state", ob_str(state));
@@ -99,7 +42,7 @@ static int unknown_state(const struct ob_cli *cli, const char *word)
 
 	if (near)
 		return ob_cli_usage(cli, "--state: no state '%s'; did you mean '%s'?", word, near);
-	ob_operate_states((1U << OB_VIEW_COUNT) - 1, "or", &all);
+	ob_views_text((1U << OB_VIEW_COUNT) - 1, "or", &all);
 	int r = ob_cli_usage(cli, "--state: no state '%s'; it is one of %s", word,
 			     ob_buf_str(&all));
 	ob_buf_done(&all);
@@ -109,12 +52,12 @@ static int unknown_state(const struct ob_cli *cli, const char *word)
 /* A state that was named but allows nothing is a mistake to hear of, not zero rows. */
 static int check_allowed(const struct ob_operate_task *task, const char *word, unsigned view)
 {
-	const struct ob_operate_verb *verb = &ob_operate_verbs[task->verb];
+	const struct ob_verb_rule *verb = &ob_verb_rules[task->verb];
 	struct ob_buf all = OB_BUF_INIT(400);
 
 	if (verb->allowed & view)
 		return OB_EXIT_OK;
-	ob_operate_states(verb->allowed, "and", &all);
+	ob_views_text(verb->allowed, "and", &all);
 	int r = ob_cli_usage(task->cli, "--state: only %s messages can be %s, not %s ones",
 			     ob_buf_str(&all), verb->can, word);
 	ob_buf_done(&all);
@@ -163,7 +106,7 @@ static int check_ids(const struct ob_operate_task *task)
 static int make_filter(const struct ob_operate_task *task, struct ob_filter *ret_filter)
 {
 	const struct ob_operate_args *a = task->args;
-	unsigned views = ob_operate_verbs[task->verb].usual;
+	unsigned views = ob_verb_rules[task->verb].usual;
 
 	if (!a->key && !a->type && !a->aggregate && !a->event && !a->state && !a->all)
 		return ob_cli_usage(
@@ -184,15 +127,16 @@ int ob_operate_run(const struct ob_operate_task *task)
 {
 	struct ob_readers readers = { 0 };
 	struct ob_filter filter = { 0 };
+	struct ob_err err = OB_ERR_INIT;
 	struct ob_session session;
 	int r = task->id_count ? check_ids(task) : make_filter(task, &filter);
 
 	if (r)
 		return r;
 	r = ob_session_open(&session, task->cli);
-	if (!r)
-		r = ob_readers_name(&readers, session.store, task->args->reader, false,
-				    &filter.reader);
+	if (!r && ob_readers_name(&readers, session.store, task->args->reader, false,
+				  &filter.reader, &err) < 0)
+		r = ob_cli_fail("%s", err.msg);
 	if (!r && task->id_count)
 		r = ob_operate_ids(task, filter.reader, session.store);
 	else if (!r)
@@ -235,5 +179,6 @@ const struct ob_cmd_opt ob_operate_options[] = {
 		.offset = offsetof(struct ob_operate_args, dry_run),
 		.help = "Only say which messages it would be.",
 	},
+	OB_REASON_OPTION(struct ob_operate_args, reason),
 	OB_CMD_OPT_END,
 };

@@ -4,10 +4,12 @@
 #define OB_CLI_OPERATE_H
 
 #include "cli/cli.h"
-#include "cli/out/jout.h"
+#include "cli/operate/decide.h"
+#include "cli/out/jprint.h"
+#include "operate/verbs.h"
 
 struct ob_operate_args {
-	const char *key, *type, *aggregate, *event, *reader, *state;
+	const char *key, *type, *aggregate, *event, *reader, *state, *reason;
 	bool all, yes, dry_run;
 };
 
@@ -28,27 +30,8 @@ int ob_operate_run(const struct ob_operate_task *task);
 
 /* ---- between the files of this module -------------------------------- */
 
-/* How a verb is spoken of, and what it may touch. Sets of states are bits 1 << OB_VIEW_.... */
-struct ob_operate_verb {
-	const char *name; /* of the command */
-	const char *ask;  /* "retry" 3 messages? */
-	const char *did;  /* "retried" 3 messages */
-	const char *can;  /* it can be "retried" */
-	unsigned allowed; /* the states it works on */
-	unsigned usual;   /* those that a filter without --state means */
-};
-
-/* By enum ob_verb. */
-extern const struct ob_operate_verb ob_operate_verbs[];
-enum { OB_OPERATE_VERBS = OB_VERB_DISCARD + 1 };
-
 /* "retry" or "retried". */
 const char *ob_operate_phrase(const struct ob_operate_task *task, bool did);
-/* Does the message's state allow the verb? A dead one that holds nothing cannot be skipped again.
- */
-bool ob_operate_allows(enum ob_verb verb, const struct ob_message *message);
-/* The names of the states, as in "failed, parked or dead". */
-void ob_operate_states(unsigned views, const char *conjunction, struct ob_buf *out);
 /*
  * Append one object about one message: what was done to it, what would be (with
  * --dry-run), or the error that stood against it (NULL: none).

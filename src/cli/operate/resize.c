@@ -3,59 +3,19 @@
  * whom. */
 #include "cli/operate/resize.h"
 
-#include "base/uuid.h"
+#include "base/count.h"
+#include "cli/operate/decide.h"
 #include "cli/operate/standins.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
+#include "operate/owners.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 
 /* TRY_MS: how soon the end of a lease is noticed. SLACK_MS: stand-ins outlive the wait by it. */
-enum { ARENA_MAX = 64 << 20, TRY_MS = 50, SLACK_MS = 5000, TEXT_MAX = 4096 };
-
-/* ---- owners ---------------------------------------------------------- */
-
-int ob_owners_load(struct ob_owners *o, struct ob_store *store, const char *reader,
-		   struct ob_err *err)
-{
-	struct ob_stats *stats;
-	size_t count;
-
-	*o = (struct ob_owners){ .arena = OB_ARENA_INIT(ARENA_MAX) };
-	/* A cheap question that is answered with the database's clock. */
-	int r = ob_store_stats(store, reader, 1, &o->arena, &stats, &count, &o->now_us, err);
-	if (r == 0)
-		r = ob_store_partitions(store, reader, &o->arena, &o->partitions,
-					&o->partition_count, err);
-	if (r == 0)
-		r = ob_store_workers(store, reader, &o->arena, &o->workers, &o->worker_count, err);
-	return r;
-}
-
-const struct ob_worker *ob_owners_find(const struct ob_owners *o, const struct ob_uuid *id)
-{
-	for (size_t i = 0; i < o->worker_count; i++) {
-		if (ob_uuid_eq(&o->workers[i].id, id))
-			return &o->workers[i];
-	}
-	return NULL;
-}
-
-void ob_owners_done(struct ob_owners *o)
-{
-	ob_arena_done(&o->arena);
-}
-
-void ob_owner_short(const struct ob_uuid *id, char out[OB_OWNER_SHORT_SIZE])
-{
-	char text[OB_UUID_TEXT_SIZE];
-
-	ob_uuid_format(id, text);
-	(void)snprintf(out, OB_OWNER_SHORT_SIZE, "%s",
-		       text + OB_UUID_TEXT - (OB_OWNER_SHORT_SIZE - 1));
-}
+enum { TRY_MS = 50, SLACK_MS = 5000, TEXT_MAX = 4096 };
 
 /* ---- who is in the way ----------------------------------------------- */
 
@@ -240,7 +200,7 @@ static int print_done(const struct resizing *z)
 			ob_buf_addf(&line, "resized from %" PRIu32 " to ", z->from);
 		else
 			ob_buf_adds(&line, "resized to ");
-		ob_para_count(&line, z->to, "partition");
+		ob_count_add(&line, z->to, "partition");
 		ob_para_print(stdout, ob_buf_view(&line), 0);
 	}
 	ob_buf_done(&line);
@@ -248,8 +208,22 @@ static int print_done(const struct resizing *z)
 	return r;
 }
 
+static void take_down(const struct resizing *z, const char *reason)
+{
+	struct ob_cli_decision decision;
+	char filter[64];
+
+	if (z->from)
+		(void)snprintf(filter, sizeof(filter), "from %" PRIu32 " to %" PRIu32 " partitions",
+			       z->from, z->to);
+	else
+		(void)snprintf(filter, sizeof(filter), "to %" PRIu32 " partitions", z->to);
+	ob_cli_decide(&decision, "partitions resize", NULL, filter, reason);
+	ob_cli_decided(&decision, z->session->store, z->to);
+}
+
 int ob_resize(const struct ob_cli *cli, const struct ob_session *session, uint32_t count,
-	      int64_t wait_ms)
+	      int64_t wait_ms, const char *reason)
 {
 	struct resizing z = { .cli = cli, .session = session, .to = count, .wait_ms = wait_ms };
 	struct ob_err err = OB_ERR_INIT;
@@ -265,5 +239,9 @@ int ob_resize(const struct ob_cli *cli, const struct ob_session *session, uint32
 	ob_owners_done(&o);
 	if (r == OUTBOX_EBUSY)
 		return busy(&z, &err);
-	return r < 0 ? ob_cli_fail("%s", err.msg) : print_done(&z);
+	if (r < 0)
+		return ob_cli_fail("%s", err.msg);
+	if (z.from != z.to)
+		take_down(&z, reason);
+	return print_done(&z);
 }

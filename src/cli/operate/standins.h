@@ -8,7 +8,7 @@
 #ifndef OB_CLI_OPERATE_STANDINS_H
 #define OB_CLI_OPERATE_STANDINS_H
 
-#include "cli/operate/resize.h"
+#include "operate/owners.h"
 
 struct ob_standins {
 	struct ob_store *store; /* borrowed */

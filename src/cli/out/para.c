@@ -4,8 +4,6 @@
 
 #include "base/utf8.h"
 
-#include <inttypes.h>
-
 enum { TEXT_CHARS = 16000, TEXT_BYTES = TEXT_CHARS * 4 };
 
 static void wrap(FILE *out, const char *text, size_t width)
@@ -40,9 +38,4 @@ void ob_para_print(FILE *out, struct ob_str text, size_t width)
 	else
 		(void)fprintf(out, "%s\n", ob_buf_str(&safe));
 	ob_buf_done(&safe);
-}
-
-void ob_para_count(struct ob_buf *out, uint64_t count, const char *thing)
-{
-	ob_buf_addf(out, "%" PRIu64 " %s%s", count, thing, count == 1 ? "" : "s");
 }

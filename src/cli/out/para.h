@@ -12,7 +12,5 @@
  * between words before column `width`. 0: everything is one line.
  */
 void ob_para_print(FILE *out, struct ob_str text, size_t width);
-/* "1 message", "312 messages". */
-void ob_para_count(struct ob_buf *out, uint64_t count, const char *thing);
 
 #endif

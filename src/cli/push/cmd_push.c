@@ -2,7 +2,7 @@
 /* outbox push: one message from options, or many as lines of JSON. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/push/lines.h"
 #include "cli/push/ndjson.h"
 

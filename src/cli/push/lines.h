@@ -3,7 +3,7 @@
 #ifndef OB_CLI_PUSH_LINES_H
 #define OB_CLI_PUSH_LINES_H
 
-#include "cli/targets.h"
+#include "operate/targets.h"
 #include "store/store.h"
 
 /*

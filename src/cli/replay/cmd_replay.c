@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox replay: send messages of the log again. */
 #include "cli/commands.h"
+#include "cli/operate/decide.h"
 #include "cli/operate/place.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/replay/replay.h"
 
 #include <inttypes.h>
@@ -10,20 +11,38 @@
 
 enum { LINE_BYTES = 2048 };
 
+static void add_scope(const struct ob_replay *replay, struct ob_buf *line)
+{
+	if (replay->which.seq_count) {
+		ob_buf_addf(line, "(%zu)", replay->which.seq_count);
+	} else {
+		ob_buf_adds(line, "from ");
+		ob_place_text(&replay->place, line);
+		ob_buf_addf(line, " to number %" PRId64, replay->end_seq);
+	}
+	ob_buf_addf(line, " of target %s again, to the sink %s", replay->conf.reads,
+		    replay->conf.sink->name);
+}
+
+/* Also when it was stopped: what was sent is sent. */
+static void take_down(const struct ob_replay *replay)
+{
+	struct ob_buf line = OB_BUF_INIT(LINE_BYTES);
+	struct ob_cli_decision decision;
+
+	ob_buf_adds(&line, "messages ");
+	add_scope(replay, &line);
+	ob_cli_decide(&decision, "replay", replay->name, ob_buf_str(&line), replay->args->reason);
+	ob_cli_decided(&decision, replay->store, replay->published);
+	ob_buf_done(&line);
+}
+
 static int confirm(const struct ob_replay *replay)
 {
 	struct ob_buf line = OB_BUF_INIT(LINE_BYTES);
 
 	ob_buf_adds(&line, "send messages ");
-	if (replay->which.seq_count) {
-		ob_buf_addf(&line, "(%zu)", replay->which.seq_count);
-	} else {
-		ob_buf_adds(&line, "from ");
-		ob_place_text(&replay->place, &line);
-		ob_buf_addf(&line, " to number %" PRId64, replay->end_seq);
-	}
-	ob_buf_addf(&line, " of target %s again, to the sink %s", replay->conf.reads,
-		    replay->conf.sink->name);
+	add_scope(replay, &line);
 	int r = ob_cli_confirm(replay->cli, ob_buf_str(&line));
 	ob_buf_done(&line);
 	return r;
@@ -65,8 +84,10 @@ static int replay_run(struct ob_cli *cli, const void *opts)
 		/* Not before the question, so that Ctrl-C answers it, too. */
 		if (!r && ob_signals_init(&signals, &err) < 0)
 			r = ob_cli_fail("%s", err.msg);
-		if (!r)
+		if (!r) {
 			r = ob_replay_run(&replay, &signals);
+			take_down(&replay);
+		}
 	}
 	if (signals.fd >= 0)
 		ob_signals_done(&signals);
@@ -133,6 +154,7 @@ static const struct ob_cmd_opt options[] = {
 		.offset = offsetof(struct ob_replay_args, yes),
 		.help = "Do not ask.",
 	},
+	OB_REASON_OPTION(struct ob_replay_args, reason),
 	OB_CMD_OPT_END,
 };
 

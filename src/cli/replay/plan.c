@@ -4,7 +4,7 @@
 
 #include "base/glob.h"
 #include "base/when.h"
-#include "cli/operate/readers.h"
+#include "operate/readers.h"
 
 #include <stdio.h>
 

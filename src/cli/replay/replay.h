@@ -9,7 +9,7 @@
 enum { OB_REPLAY_NAME_MAX = 64 };
 
 struct ob_replay_args {
-	const char *relay, *sink, *name;
+	const char *relay, *sink, *name, *reason;
 	const char *since, *until;
 	int64_t from, to; /* 0: not given */
 	const char *key, *type, *aggregate, *event;
@@ -37,6 +37,7 @@ struct ob_replay {
 	struct ob_place place; /* where it begins */
 	int64_t end_seq;       /* where it ends */
 	bool empty;            /* there is nothing in that range */
+	uint64_t published;    /* filled by ob_replay_run() */
 };
 
 /* ---- plan.c ------------------------------------------------------------- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The run of a replay: the relay's own engine, watched from here until it has reached the end. */
-#include "cli/operate/readers.h"
+#include "base/count.h"
 #include "cli/out/grid.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/out/para.h"
 #include "cli/replay/bar.h"
 #include "cli/replay/replay.h"
+#include "operate/readers.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -366,7 +367,7 @@ static int print_end(const struct running *run, bool complete)
 		r = ob_jout_print(&j);
 	} else {
 		ob_buf_addf(&line, "%s: ", bar->name);
-		ob_para_count(&line, bar->published, "message");
+		ob_count_add(&line, bar->published, "message");
 		ob_buf_addf(&line, " sent again, %" PRIu64 " dead", bar->dead);
 		ob_para_print(ob_work_uses_stdout(&run->replay->conf) ? stderr : stdout,
 			      ob_buf_view(&line), 0);
@@ -383,7 +384,7 @@ static int conclude(struct running *run, int joined, const struct ob_err *err)
 	struct ob_metrics_data data;
 
 	ob_relay_metrics(run->relay, &data);
-	run->bar.published = data.published;
+	run->bar.published = run->replay->published = data.published;
 	run->bar.dead = data.dead;
 	(void)sample_position(run, &ignored);
 	clear_bar(run);

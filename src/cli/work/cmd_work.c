@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox work: the relays of a configuration in this process, and what is shown of them. */
 #include "cli/commands.h"
-#include "cli/targets.h"
 #include "cli/work/work.h"
+#include "operate/targets.h"
 
 enum { FAULTS_BYTES = 1 << 20 };
 
@@ -83,6 +83,7 @@ static int work_with(struct ob_work *w, struct ob_work_plan *plan)
 				    "--json writes to standard output, and so does a sink of type "
 				    "stdout: use --silent, or another sink");
 	w->mode = choose_mode(w, plan);
+	w->plan = plan;
 	int r = open_log(w, plan);
 	if (!r)
 		r = ob_work_set_open(&w->set, plan, w->args->once, &w->log);

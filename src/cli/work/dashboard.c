@@ -172,13 +172,18 @@ static void draw_backlog(struct ob_pen *pen, const struct ob_dash_relay *relay)
 	ob_pen_end(pen);
 }
 
-static void draw_breaker(struct ob_pen *pen, const struct ob_dash_relay *relay)
+static void draw_breaker(struct ob_pen *pen, const struct ob_dash_relay *relay, int64_t now_us)
 {
 	size_t indent = begin_row(pen, "breaker");
 	bool closed = relay->data.breaker == OB_BREAKER_CLOSED && !relay->data.store_down;
 	enum ob_ink ink = closed ? OB_INK_GOOD : health(relay);
+	char since[OB_WHEN_SIZE];
 
 	ob_pen_field(pen, indent, pen->width < NARROW ? "breaker" : "", ink, breaker_text(relay));
+	if (relay->data.breaker_since_us && now_us > relay->data.breaker_since_us) {
+		ob_when_age(now_us - relay->data.breaker_since_us, since);
+		ob_pen_field(pen, indent, "since", OB_INK_PLAIN, since);
+	}
 	if (relay->data.breaker_opened)
 		field_count(pen, indent, "opened", OB_INK_PLAIN, relay->data.breaker_opened);
 	ob_pen_end(pen);
@@ -226,7 +231,8 @@ static void draw_partitions(struct ob_pen *pen, const struct ob_dash_relay *rela
 
 /* ---- workers --------------------------------------------------------- */
 
-static void draw_workers_summed(struct ob_pen *pen, const struct ob_dash_relay *relay)
+static void draw_workers_summed(struct ob_pen *pen, const struct ob_dash_relay *relay,
+				bool elsewhere)
 {
 	size_t indent = begin_row(pen, "workers");
 	size_t shown = relay->sample.worker_count < OB_DASH_WORKERS ? relay->sample.worker_count
@@ -237,7 +243,8 @@ static void draw_workers_summed(struct ob_pen *pen, const struct ob_dash_relay *
 		mine += relay->sample.workers[i].mine;
 	field_count(pen, indent, pen->width < NARROW ? "workers" : "alive", OB_INK_PLAIN,
 		    relay->sample.worker_count);
-	field_count(pen, indent, "in this process", OB_INK_PLAIN, mine);
+	if (!elsewhere)
+		field_count(pen, indent, "in this process", OB_INK_PLAIN, mine);
 	ob_pen_end(pen);
 }
 
@@ -270,6 +277,8 @@ static void draw_worker(struct ob_pen *pen, const struct ob_dash_worker *worker,
 	(void)snprintf(text, sizeof(text), "%" PRIu32, worker->partitions);
 	ob_pen_field(pen, indent, "holds", OB_INK_PLAIN, text);
 	field_count(pen, indent, "sent", OB_INK_PLAIN, worker->published);
+	if (worker->told && ob_worker_report_is_down(&worker->report))
+		ob_pen_field(pen, indent, "sink", OB_INK_BAD, "down");
 	ob_pen_end(pen);
 }
 
@@ -324,7 +333,8 @@ static void draw_line(struct ob_pen *pen, const struct ob_dash_relay *relay)
 	ob_pen_end(pen);
 }
 
-static void draw_relay(struct ob_pen *pen, const struct ob_dash_relay *relay, enum detail detail)
+static void draw_relay(struct ob_pen *pen, const struct ob_dash *dash,
+		       const struct ob_dash_relay *relay, enum detail detail)
 {
 	if (detail == DETAIL_LINE) {
 		draw_line(pen, relay);
@@ -336,12 +346,12 @@ static void draw_relay(struct ob_pen *pen, const struct ob_dash_relay *relay, en
 	draw_backlog(pen, relay);
 	if (detail == DETAIL_SHORT)
 		return;
-	draw_breaker(pen, relay);
+	draw_breaker(pen, relay, dash->now_us);
 	draw_partitions(pen, relay);
 	if (detail == DETAIL_WORKERS)
 		draw_workers(pen, relay);
 	else
-		draw_workers_summed(pen, relay);
+		draw_workers_summed(pen, relay, dash->elsewhere);
 }
 
 /* ---- errors ---------------------------------------------------------- */
@@ -436,8 +446,9 @@ static void draw_head(struct ob_pen *pen, const struct ob_dash *dash)
 	ob_when_age(dash->up_us, up);
 	clock_text(dash->now_us, when);
 	ob_pen_to(pen, 1);
-	ob_pen_text(pen, OB_INK_BOLD, OB_STR("outbox work"));
-	ob_pen_field(pen, 1, "up", OB_INK_PLAIN, up);
+	ob_pen_text(pen, OB_INK_BOLD, ob_str(dash->title ? dash->title : "outbox work"));
+	if (!dash->elsewhere)
+		ob_pen_field(pen, 1, "up", OB_INK_PLAIN, up);
 	if (*dash->state)
 		ob_pen_field(pen, 1, "", OB_INK_WARN, dash->state);
 	if (dash->sorted && *dash->sorted)
@@ -449,26 +460,29 @@ static void draw_head(struct ob_pen *pen, const struct ob_dash *dash)
 	ob_pen_end(pen);
 }
 
-static void draw_foot(struct ob_pen *pen)
+static void draw_foot(struct ob_pen *pen, bool elsewhere)
 {
+	const char *quits = elsewhere ? " ends" : " ends after what is in flight; again: at once";
+
 	ob_pen_rule(pen);
 	ob_pen_to(pen, 1);
 	ob_pen_text(pen, OB_INK_BOLD, OB_STR("q"));
 	ob_pen_text(pen, OB_INK_DIM,
-		    pen->width >= NARROW ? OB_STR(" ends after what is in flight; again: at once")
-					 : OB_STR(" ends, again: at once"));
+		    pen->width >= NARROW || elsewhere ? ob_str(quits)
+						      : OB_STR(" ends, again: at once"));
 	ob_pen_to(pen, pen->column + 3);
 	ob_pen_text(pen, OB_INK_BOLD, OB_STR("?"));
 	ob_pen_text(pen, OB_INK_DIM, OB_STR(" keys"));
 	ob_pen_end(pen);
 }
 
-static void draw_help(struct ob_pen *pen)
+static void draw_help(struct ob_pen *pen, bool elsewhere)
 {
-	static const char *const keys[][2] = {
-		{ "q", "end after what is in flight; again: at once" },
+	const char *const keys[][2] = {
+		{ "q", elsewhere ? "end; the relays go on"
+				 : "end after what is in flight; again: at once" },
 		{ "down up", "scroll where not all relays fit; also j k, and by pages" },
-		{ "s", "sort by name, rate, backlog, dead; then as configured" },
+		{ "s", "sort by name, rate, backlog, dead; then as they were" },
 		{ "p", "stop the picture; the relays go on" },
 		{ "?", "these lines" },
 	};
@@ -512,7 +526,7 @@ static void draw_relays(struct ob_pen *pen, const struct ob_dash *dash, enum det
 	for (size_t i = part.first; i < part.first + part.count; i++) {
 		if (i > part.first && detail != DETAIL_LINE)
 			ob_pen_end(pen);
-		draw_relay(pen, &dash->relays[i], detail);
+		draw_relay(pen, dash, &dash->relays[i], detail);
 	}
 	if (part.count == dash->relay_count)
 		return;
@@ -528,12 +542,12 @@ static void draw_whole(struct ob_pen *pen, const struct ob_dash *dash, enum deta
 	draw_head(pen, dash);
 	ob_pen_rule(pen);
 	if (dash->help)
-		draw_help(pen);
+		draw_help(pen, dash->elsewhere);
 	else
 		draw_relays(pen, dash, detail, part);
 	if (!dash->help)
 		draw_errors(pen, dash, errors);
-	draw_foot(pen);
+	draw_foot(pen, dash->elsewhere);
 }
 
 /* The first `lines` of it, without the last line break. */

@@ -24,6 +24,8 @@ struct ob_dash_worker {
 	int64_t beat_us; /* until its heartbeat runs out */
 	uint64_t published, failed;
 	uint32_t partitions;
+	bool told; /* what it tells with its heartbeat is known: */
+	struct ob_worker_report report;
 };
 
 /* What the store said of a relay's reader. */
@@ -43,11 +45,13 @@ struct ob_sample {
 struct ob_dash_relay {
 	const char *name, *store, *sink; /* borrowed; any bytes */
 	struct ob_rate rate;
-	struct ob_metrics_data data;
+	struct ob_metrics_data data; /* of relays elsewhere: ob_dash_gather() */
 	struct ob_sample sample;
 };
 
 struct ob_dash {
+	const char *title; /* "outbox work" */
+	bool elsewhere;    /* the relays are not in this process */
 	const struct ob_dash_relay *relays;
 	size_t relay_count;
 	int64_t now_us; /* wall clock */

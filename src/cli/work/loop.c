@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The main thread of outbox work: signals, keys, time, and relays that end. */
 #include "cli/work/work.h"
-#include "relay/sdnotify.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +11,6 @@ enum {
 	FAULTS_BYTES = 1 << 20,
 	SECOND_US = 1000000,
 	FDS_FIXED = 4, /* signals, sampler, the screen's two */
-	STALL_US = 60 * SECOND_US,
 };
 
 static int64_t now_us(void)
@@ -80,45 +77,6 @@ static bool make_room(struct ob_work *w)
 	return true;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct ob_dash_relay *)a)->name,
-		      ((const struct ob_dash_relay *)b)->name);
-}
-
-static int falling(double a, double b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
-}
-
-static int by_rate(const void *a, const void *b)
-{
-	return falling(ob_rate_now(&((const struct ob_dash_relay *)a)->rate),
-		       ob_rate_now(&((const struct ob_dash_relay *)b)->rate));
-}
-
-static int by_backlog(const void *a, const void *b)
-{
-	return falling((double)((const struct ob_dash_relay *)a)->sample.backlog,
-		       (double)((const struct ob_dash_relay *)b)->sample.backlog);
-}
-
-static int by_dead(const void *a, const void *b)
-{
-	return falling((double)((const struct ob_dash_relay *)a)->sample.dead,
-		       (double)((const struct ob_dash_relay *)b)->sample.dead);
-}
-
-/* The first is the order of the configuration. */
-static const struct {
-	const char *name;
-	int (*compare)(const void *a, const void *b);
-} orders[] = { { "", NULL },
-	       { "name", by_name },
-	       { "rate", by_rate },
-	       { "backlog", by_backlog },
-	       { "dead", by_dead } };
-
 static const char *state_text(const struct ob_work *w)
 {
 	if (w->paused)
@@ -174,9 +132,7 @@ static void draw(struct ob_work *w)
 		read_sample(w, i, &shown->sample);
 		refresh_own(relay, &shown->sample);
 	}
-	if (orders[w->sort].compare)
-		qsort(w->shown, w->set.count, sizeof(*w->shown), orders[w->sort].compare);
-	dash.sorted = orders[w->sort].name;
+	dash.sorted = ob_dash_sort(w->shown, w->set.count, w->sort);
 	dash.first = w->first;
 	dash.help = w->help;
 	dash.relays = w->shown;
@@ -194,7 +150,7 @@ static void stop_all(struct ob_work *w, enum ob_stop how)
 	if (how <= w->stopping)
 		return;
 	w->stopping = how;
-	(void)ob_sd_notify("STOPPING=1");
+	ob_service_stopping(w);
 	ob_log(&w->log, OB_LOG_INFO,
 	       how == OB_STOP_DRAIN ? "stopping after what is in flight" : "leaving at once",
 	       OB_KI("relays", (int64_t)w->set.count));
@@ -277,6 +233,7 @@ static void go_over(struct ob_work *w, struct ob_work_plan *plan)
 		ob_log_set_level(&w->log, level);
 		ob_log(&w->log, OB_LOG_INFO, "log level changed", OB_KI("level", level));
 	}
+	ob_work_monitor_start(w, plan);
 	ob_log(&w->log, OB_LOG_INFO, "reloaded", OB_KV("config", w->cli->config),
 	       OB_KI("relays", (int64_t)plan->count));
 }
@@ -285,13 +242,11 @@ static void reload(struct ob_work *w)
 {
 	struct ob_buf faults = OB_BUF_INIT(FAULTS_BYTES);
 	struct ob_work_plan *plan = NULL;
-	char text[64];
 
 	w->signals.reload = false;
 	if (w->stopping != OB_STOP_NO)
 		return;
-	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_us());
-	(void)ob_sd_notify(text);
+	ob_service_reloading(w);
 	drop_sampler(w);
 	if (ob_work_plan_load(w->cli, w->args, &faults, &plan) != OB_EXIT_OK)
 		log_faults(w, ob_buf_view(&faults));
@@ -300,20 +255,10 @@ static void reload(struct ob_work *w)
 	ob_work_plan_unref(plan);
 	ob_buf_done(&faults);
 	make_sampler(w);
-	(void)ob_sd_notify("READY=1");
+	ob_service_reloaded(w);
 }
 
 /* ---- the loop ------------------------------------------------------------------------ */
-
-static void scroll(struct ob_work *w, int lines)
-{
-	size_t last = w->set.count ? w->set.count - 1 : 0, by = (size_t)abs(lines);
-
-	if (lines < 0)
-		w->first -= w->first > by ? by : w->first;
-	else
-		w->first = last - w->first > by && w->first < last ? w->first + by : last;
-}
 
 static void read_screen(struct ob_work *w)
 {
@@ -328,33 +273,19 @@ static void read_screen(struct ob_work *w)
 	if (events & OB_SCREEN_HELP)
 		w->help = !w->help;
 	if (events & OB_SCREEN_SORT)
-		w->sort = (w->sort + 1) % (sizeof(orders) / sizeof(orders[0]));
+		w->sort = (w->sort + 1) % OB_DASH_ORDERS;
 	if (w->screen.scroll)
-		scroll(w, w->screen.scroll);
+		w->first = ob_dash_scroll(w->first, w->set.count, w->screen.scroll);
 	if (events)
 		draw(w);
-}
-
-/* Only while every worker still turns its loop. */
-static void say_alive(struct ob_work *w)
-{
-	for (size_t i = 0; i < w->set.count; i++) {
-		const struct ob_relay *relay = w->set.relays[i].relay;
-
-		if (relay && ob_relay_stalled_us(relay) > STALL_US)
-			return;
-	}
-	(void)ob_sd_notify("WATCHDOG=1");
 }
 
 static void tick(struct ob_work *w)
 {
 	int64_t now = now_us();
 
-	if (w->watchdog_us && now >= w->alive_us) {
-		w->alive_us = now + w->watchdog_us;
-		say_alive(w);
-	}
+	ob_service_tick(w);
+	ob_work_monitor_tick(w);
 	if (w->mode == OB_WORK_SILENT || now < w->tick_us)
 		return;
 	w->tick_us += w->period_us;
@@ -374,12 +305,12 @@ static void tick(struct ob_work *w)
 
 static int timeout_ms(const struct ob_work *w)
 {
-	int64_t next = INT64_MAX, now = now_us();
+	int64_t next = ob_service_next_us(w), told = ob_work_monitor_next_us(w), now = now_us();
 
-	if (w->mode != OB_WORK_SILENT)
+	if (w->mode != OB_WORK_SILENT && w->tick_us < next)
 		next = w->tick_us;
-	if (w->watchdog_us && w->alive_us < next)
-		next = w->alive_us;
+	if (told < next)
+		next = told;
 	if (next == INT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now) / 1000 + 1);
@@ -467,10 +398,9 @@ static void begin(struct ob_work *w)
 	w->period_us = choose_period_us(w);
 	/* The first frame at once, the first line after its time. */
 	w->tick_us = w->start_us + (w->mode == OB_WORK_SCREEN ? 0 : w->period_us);
-	w->watchdog_us = ob_sd_watchdog_us() / 3;
-	w->alive_us = w->start_us;
-	(void)ob_sd_notify("READY=1");
+	ob_service_begin(w);
 	make_sampler(w);
+	ob_work_monitor_start(w, w->plan);
 }
 
 int ob_work_loop(struct ob_work *w)
@@ -486,6 +416,7 @@ int ob_work_loop(struct ob_work *w)
 	}
 	begin(w);
 	r = loop(w);
+	ob_work_monitor_stop(w);
 	drop_sampler(w);
 	ob_screen_close(&w->screen);
 	if (w->held)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox work --once: one tick of each relay on a thread, while this one listens for signals. */
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/work/work.h"
 
 #include <errno.h>

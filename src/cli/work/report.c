@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What happened since the last line, for the log and for programs. */
 #include "base/when.h"
-#include "cli/out/jout.h"
+#include "cli/out/jprint.h"
 #include "cli/work/work.h"
 
 #include <stdio.h>

@@ -90,6 +90,7 @@ static int take_workers(struct source *s, int64_t now_us, struct ob_err *err)
 			n = OB_DASH_HOST - 1;
 		if (n)
 			memcpy(worker->host, workers[i].hostname.p, n);
+		worker->told = ob_worker_report_read(&worker->report, workers[i].state);
 	}
 	return 0;
 }

@@ -6,9 +6,12 @@
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/work/dashboard.h"
+#include "cli/work/service.h"
 #include "relay/relay.h"
 
 #include <termios.h>
+
+struct ob_monitor;
 
 struct ob_work_args {
 	int64_t workers, interval_ms, window_s; /* 0: as configured, or the default */
@@ -63,6 +66,17 @@ void ob_sampler_ask(struct ob_sampler *sampler);
 int ob_sampler_fd(const struct ob_sampler *sampler);
 void ob_sampler_consume(struct ob_sampler *sampler);
 void ob_sampler_read(struct ob_sampler *sampler, size_t index, struct ob_sample *ret);
+
+/* ---- gather.c: what the dashboards of work and top share ------------------ */
+
+enum { OB_DASH_ORDERS = 5 };
+
+/* What the workers tell, added up: for a dashboard in a process without relays. */
+void ob_dash_gather(const struct ob_sample *sample, struct ob_metrics_data *ret);
+/* Sort by the order of that number, 0 leaves them; the order's name. */
+const char *ob_dash_sort(struct ob_dash_relay *relays, size_t count, size_t order);
+/* The first relay to show after `lines` down, or up. */
+size_t ob_dash_scroll(size_t first, size_t count, int lines);
 
 /* ---- opener.c: a relay whose store is away -------------------------------- */
 
@@ -215,15 +229,31 @@ struct ob_work {
 	struct ob_dash_relay *shown;
 	size_t shown_count;
 	size_t first; /* of the relays, where not all fit */
-	size_t sort;  /* which of loop.c's orders */
+	size_t sort;  /* for ob_dash_sort() */
 	bool paused, help;
 	struct pollfd *fds;                   /* of one turn */
 	int64_t start_us, period_us, tick_us; /* boot clock: start; between ticks; the next tick */
 	int64_t reported_us;                  /* the last line */
 	bool asked;                           /* a line is due when the sampler answers */
-	int64_t watchdog_us;                  /* between two signs of life; 0: nobody asks */
-	int64_t alive_us;                     /* the next sign of life */
+	struct ob_service service;
+	struct ob_work_plan *plan; /* what was started; borrowed */
+	struct ob_monitor *monitor;
+	struct ob_work_plan *monitor_plan; /* a reference: the monitor borrows from it */
+	int64_t monitor_us;                /* boot clock: when it is told again */
+	unsigned char monitor_key[32];
+	bool has_monitor_key;
 };
+
+/* ---- monitor.c --------------------------------------------------------------- */
+
+/* The web monitor of a plan in place of the one before; none if it listens nowhere. What is wrong
+ * is logged, and the relays go on. */
+void ob_work_monitor_start(struct ob_work *w, struct ob_work_plan *plan);
+void ob_work_monitor_stop(struct ob_work *w);
+/* Called in every turn of the loop: tells it how the relays are. */
+void ob_work_monitor_tick(struct ob_work *w);
+/* When the next tick is due; INT64_MAX: never. */
+int64_t ob_work_monitor_next_us(const struct ob_work *w);
 
 /* Start the relays and stay until all of them have ended; an exit code. */
 int ob_work_loop(struct ob_work *w);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* outbox dlq list: what consumers have parked. */
+#include "base/when.h"
+#include "cli/commands.h"
+#include "cli/consumers/consumers.h"
+#include "cli/out/grid.h"
+#include "cli/out/jprint.h"
+
+static void print_rows(const struct ob_dlq *dlq)
+{
+	static const struct ob_grid_column columns[] = {
+		{ "CONSUMER", OB_GRID_SHRINK },
+		{ "ID", 0 },
+		{ "KEY", OB_GRID_SHRINK },
+		{ "TYPE", OB_GRID_SHRINK },
+		{ "STATE", 0 },
+		{ "ATTEMPTS", OB_GRID_RIGHT },
+		{ "SINCE", 0 },
+		{ "REASON", OB_GRID_SHRINK },
+	};
+	struct ob_grid grid;
+	char since[OB_WHEN_SIZE];
+
+	ob_grid_init(&grid, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < dlq->count; i++) {
+		const struct ob_parked *row = &dlq->rows[i];
+
+		ob_when_iso(row->since_us, since);
+		ob_grid_cell(&grid, row->consumer);
+		ob_grid_cell(&grid, row->id.p ? row->id : row->place);
+		ob_grid_cell(&grid, row->queue);
+		ob_grid_cell(&grid, row->event_type);
+		ob_grid_cell(&grid, ob_str(ob_dlq_state_name(row->state)));
+		ob_grid_int(&grid, row->attempts);
+		ob_grid_cell(&grid, ob_str(since));
+		ob_grid_cell(&grid, row->reason);
+	}
+	ob_grid_print(&grid, ob_terminal_width(), stdout);
+	ob_grid_done(&grid);
+}
+
+static int print_json(const struct ob_dlq *dlq)
+{
+	struct ob_jout j = OB_JOUT_INIT;
+	int code = OB_EXIT_OK;
+
+	for (size_t i = 0; i < dlq->count && !code; i++) {
+		ob_dlq_add_json(&j, &dlq->rows[i], false);
+		code = ob_jout_print(&j);
+	}
+	ob_jout_done(&j);
+	return code;
+}
+
+static int dlq_list_run(struct ob_cli *cli, const void *opts)
+{
+	const struct ob_dlq_args *args = opts;
+	struct ob_dlq dlq;
+	int code = ob_dlq_open(&dlq, cli, cli->operand_count ? cli->operands[0] : NULL);
+
+	if (!code)
+		code = ob_dlq_select(&dlq, NULL, args, (uint32_t)args->limit);
+	if (!code && cli->json)
+		code = print_json(&dlq);
+	else if (!code && dlq.count)
+		print_rows(&dlq);
+	else if (!code)
+		printf("nothing is parked\n");
+	ob_dlq_done(&dlq);
+	return code;
+}
+
+static const struct ob_cmd_opt options[] = {
+	{
+		.name = "key",
+		.arg = "KEY",
+		.type = OB_CMD_TEXT,
+		.offset = offsetof(struct ob_dlq_args, key),
+		.help = "Messages of this key.",
+	},
+	{
+		.name = "state",
+		.arg = "STATE",
+		.type = OB_CMD_TEXT,
+		.offset = offsetof(struct ob_dlq_args, state),
+		.help = "failed, waiting, dead or letter.",
+	},
+	{
+		.name = "error",
+		.arg = "TEXT",
+		.type = OB_CMD_TEXT,
+		.offset = offsetof(struct ob_dlq_args, error),
+		.help = "Messages whose last error contains this.",
+	},
+	{
+		.name = "limit",
+		.arg = "N",
+		.type = OB_CMD_INT,
+		.offset = offsetof(struct ob_dlq_args, limit),
+		.min = 1,
+		.max = 100000,
+		.dflt = "100",
+		.help = "At most so many.",
+	},
+	OB_CMD_OPT_END,
+};
+
+static const struct ob_cmd_operand operands[] = {
+	{ .name = "CONSUMER", .optional = true },
+	OB_CMD_OPERAND_END,
+};
+
+static const char *const examples[] = {
+	"outbox dlq list",
+	"outbox dlq list billing --state dead",
+	"outbox dlq list billing --key order:1042 --json",
+	NULL,
+};
+
+const struct ob_cmd ob_cmd_dlq_list = {
+	.name = "dlq list",
+	.group = OB_GROUP_OPERATE,
+	.flags = OB_CMD_USES_STORE | OB_CMD_JSON | OB_CMD_LOOKS,
+	.summary = "what consumers have parked: failed and dead messages",
+	.description =
+		"Lists the messages that consumers have parked in their database, in the order in "
+		"which they will be handled: those that failed and come again, those that wait "
+		"behind one of their key, those that were given up. --json prints an object for "
+		"each.",
+	.examples = examples,
+	.operands = operands,
+	.options = options,
+	.args_size = sizeof(struct ob_dlq_args),
+	.run = dlq_list_run,
+};
