@@ -126,8 +126,9 @@ void bench_env_close(struct bench_env *env)
 
 static void set_up(struct bench_env *env, struct bench_store *store)
 {
-	const char *const argv[] = { "outbox",       "--store", store->url, "setup",
-				     "--partitions", "16",      NULL };
+	const char *const argv[] = { "outbox", "--store", store->url, "setup", "--partitions", "16",
+				     /* The baseline has no events. */
+				     store->side == BENCH_OLD ? NULL : "--events", NULL };
 	char log[BENCH_PATH], words[BENCH_TEXT_SIZE];
 	struct ob_child_conf conf = { .program = store->side == BENCH_OLD ? env->baseline
 									  : env->program,

@@ -2,9 +2,15 @@
 /* RabbitMQ for the bare loop: publisher confirms, waited for behind each batch. */
 #include "bench/bare/parts.h"
 #include "bench/fatal.h"
+#include "config.h"
 
+#if HAVE_RABBITMQ_FOLDER
+#include <rabbitmq-c/amqp.h>
+#include <rabbitmq-c/tcp_socket.h>
+#else
 #include <amqp.h>
 #include <amqp_tcp_socket.h>
+#endif
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -113,6 +113,24 @@ static void add_pushes(void)
 	}
 }
 
+static void add_appends(void)
+{
+	static const uint32_t writers[] = { 1, 4, 16 };
+
+	for (size_t i = 0; i < 9; i++) {
+		struct bench_case c = { .store = stores[i / 3].name,
+					.broker = "file",
+					.producers = writers[i % 3],
+					.messages = 8000,
+					.quick = 320 };
+
+		(void)snprintf(c.name, sizeof(c.name), "append-%s-%u", c.store, c.producers);
+		(void)snprintf(c.title, sizeof(c.title), "%s, %u writer%s", stores[i / 3].title,
+			       c.producers, c.producers == 1 ? "" : "s");
+		add("append", bench_run_append, &c);
+	}
+}
+
 static void add_latencies(void)
 {
 	static const uint32_t rates[] = { 200, 2000 };
@@ -366,6 +384,7 @@ const struct bench_case *bench_cases(size_t *ret_count)
 		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 			add(others[i].group, others[i].run, &others[i].c);
 		add_pushes();
+		add_appends();
 		for (size_t i = 0; i < sizeof(brokers) / sizeof(brokers[0]); i++)
 			add_pairs(&brokers[i]);
 	}

@@ -21,7 +21,7 @@ struct bench_case {
 	uint64_t keys;      /* of the messages; 0: each has its own */
 	unsigned kinds;     /* bits 1 << BENCH_RELAY ...: who takes turns */
 	uint32_t each;      /* push: messages of a transaction; latency: messages a second */
-	uint32_t producers; /* push */
+	uint32_t producers; /* push, append */
 };
 
 /* All of them, in the order in which they run; *ret_count says how many. */
@@ -43,6 +43,7 @@ bench_case_fn bench_run_finished; /* growth.c */
 bench_case_fn bench_run_held;     /* growth.c */
 bench_case_fn bench_run_repeats;  /* repeats.c */
 bench_case_fn bench_run_takeover; /* takeover.c */
+bench_case_fn bench_run_append;   /* append.c */
 bench_case_fn bench_run_push;     /* push.c */
 bench_case_fn bench_run_memory;   /* process.c */
 bench_case_fn bench_run_idle;     /* process.c */

@@ -110,6 +110,16 @@ static const struct bench_column push[] = {
 	{ NULL, NULL, 0, false },
 };
 
+static const struct bench_column append[] = {
+	{ "append/s", "append_rate", 0, true },
+	{ "bare INSERT/s", "bare_rate", 0, true },
+	{ "ratio", "ratio", 2, true },
+	{ "p50 ms", "p50_ms", 2, false },
+	{ "p99 ms", "p99_ms", 2, false },
+	{ "p99.9 ms", "p999_ms", 2, false },
+	{ NULL, NULL, 0, false },
+};
+
 static const struct bench_column process[] = {
 	{ "start to first delivery ms", "first_ms", 1, true },
 	{ "idle CPU %", "idle_cpu_percent", 2, false },
@@ -174,6 +184,15 @@ const struct bench_group bench_groups[] = {
 	  .first_title = "outbox_push()",
 	  .second_title = "bare INSERT",
 	  .unit = "messages/s" },
+	{ .name = "append",
+	  .title = "Appending events: outbox_append() beside a prepared INSERT with the same index",
+	  .columns = append,
+	  .first = "append_rate",
+	  .second = "bare_rate",
+	  .ratio = "ratio",
+	  .first_title = "outbox_append()",
+	  .second_title = "bare INSERT",
+	  .unit = "events/s" },
 	{ .name = "process", .title = "The process", .columns = process },
 	{ .name = "lines", .title = "Lines of C", .columns = lines },
 	{ .name = NULL },

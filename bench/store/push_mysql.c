@@ -8,16 +8,19 @@
 
 #include "outbox/mysql.h"
 
+#include "outbox/events.h"
 #include <stdint.h>
+
 #include <stdlib.h>
 
-enum { COLUMNS = 5, SQL_MAX = 1 << 20 };
+enum { COLUMNS_MAX = 6, SQL_MAX = 1 << 20 };
 
 struct producer {
 	MYSQL *db;
 	outbox *ob; /* NULL: bare */
 	MYSQL_STMT *push;
 	size_t prepared; /* rows of the statement */
+	size_t columns;  /* 6 with a version, else 5 */
 	MYSQL_BIND *binds;
 	struct ob_uuid *ids;
 };
@@ -37,18 +40,19 @@ static void prepare(struct producer *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
-	ob_buf_adds(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, "
-		    "payload) VALUES ");
+	ob_buf_addf(&sql,
+		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "VALUES ",
+		    p->columns > 5 ? ", sequence_number" : "");
 	for (size_t i = 0; i < rows; i++)
-		ob_buf_adds(&sql, i ? ",(?,?,?,?,?)" : "(?,?,?,?,?)");
+		ob_buf_addf(&sql, "%s(?,?,?,?,?%s)", i ? "," : "", p->columns > 5 ? ",?" : "");
 	if (p->push)
 		(void)mysql_stmt_close(p->push);
 	p->push = bench_need(mysql_stmt_init(p->db));
 	if (mysql_stmt_prepare(p->push, ob_buf_str(&sql), sql.len) != 0)
 		bench_fatal("MariaDB: %s", mysql_stmt_error(p->push));
 	ob_buf_done(&sql);
-	p->binds = bench_need(realloc(p->binds, rows * COLUMNS * sizeof(*p->binds)));
+	p->binds = bench_need(realloc(p->binds, rows * COLUMNS_MAX * sizeof(*p->binds)));
 	p->ids = bench_need(realloc(p->ids, rows * sizeof(*p->ids)));
 	p->prepared = rows;
 }
@@ -63,11 +67,15 @@ static void bind(MYSQL_BIND *out, const void *bytes, size_t size)
 
 static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
 {
-	if (p->prepared != count)
+	size_t columns = messages->sequence_number > 0 ? 6 : 5;
+
+	if (p->prepared != count || p->columns != columns) {
+		p->columns = columns;
 		prepare(p, count);
+	}
 	for (size_t i = 0; i < count; i++) {
 		const struct outbox_message *m = &messages[i];
-		MYSQL_BIND *row = &p->binds[i * COLUMNS];
+		MYSQL_BIND *row = &p->binds[i * columns];
 
 		p->ids[i] = ob_uuid_new();
 		bind(&row[0], p->ids[i].b, sizeof(p->ids[i].b));
@@ -76,9 +84,27 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 		bind(&row[2], m->aggregate_id, strlen(m->aggregate_id));
 		bind(&row[3], m->event_type, strlen(m->event_type));
 		bind(&row[4], m->payload, strlen(m->payload));
+		if (columns > 5) {
+			bind(&row[5], &m->sequence_number, sizeof(m->sequence_number));
+			row[5].buffer_type = MYSQL_TYPE_LONGLONG;
+		}
 	}
 	if (mysql_stmt_bind_param(p->push, p->binds) != 0 || mysql_stmt_execute(p->push) != 0)
 		bench_fatal("MariaDB: %s", mysql_stmt_error(p->push));
+}
+
+/* An event: its stream and version stand in the message. */
+static void append(outbox *ob, const struct outbox_message *message)
+{
+	const struct outbox_stream stream = { .type = message->aggregate_type,
+					      .id = message->aggregate_id };
+	const struct outbox_message event = { .event_type = message->event_type,
+					      .payload = message->payload };
+	struct outbox_error err;
+
+	if (outbox_append(ob, &stream, message->sequence_number - 1, &event, 1, NULL, NULL, &err) <
+	    0)
+		bench_fatal("%s", err.message);
 }
 
 double bench_mysql_produce(void *producer, const struct outbox_message *messages, size_t count)
@@ -89,6 +115,8 @@ double bench_mysql_produce(void *producer, const struct outbox_message *messages
 	bench_mysql_do(p->db, "START TRANSACTION");
 	if (!p->ob)
 		insert(p, messages, count);
+	else if (messages->sequence_number > 0)
+		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
 		bench_fatal("%s", err.message);
 	double commit_us = bench_now_us();

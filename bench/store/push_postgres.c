@@ -7,14 +7,18 @@
 
 #include "outbox/postgres.h"
 
+#include "outbox/events.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { COLUMNS = 5, ROWS_MAX = 1000, SQL_MAX = 1 << 20 };
+enum { COLUMNS_MAX = 6, ROWS_MAX = 1000, SQL_MAX = 1 << 20 };
 
 struct producer {
 	PGconn *conn;
 	outbox *ob;      /* NULL: bare */
 	size_t prepared; /* rows of the statement */
+	size_t columns;  /* 6 with a version, else 5 */
 };
 
 void *bench_pg_producer_open(struct bench_store *store, bool bare)
@@ -32,12 +36,17 @@ static void prepare(struct producer *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
-	ob_buf_adds(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, "
-		    "payload) VALUES ");
+	ob_buf_addf(&sql,
+		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "VALUES ",
+		    p->columns > 5 ? ", sequence_number" : "");
 	for (size_t i = 0; i < rows; i++)
-		ob_buf_addf(&sql, "%s($%zu,$%zu,$%zu,$%zu,$%zu)", i ? "," : "", i * COLUMNS + 1,
-			    i * COLUMNS + 2, i * COLUMNS + 3, i * COLUMNS + 4, i * COLUMNS + 5);
+		for (size_t c = 1; c <= p->columns; c++)
+			ob_buf_addf(&sql, "%s$%zu%s",
+				    c > 1 ? ","
+				    : i   ? ",("
+					  : "(",
+				    i * p->columns + c, c == p->columns ? ")" : "");
 	if (p->prepared)
 		bench_pg_do(p->conn, "DEALLOCATE push");
 	PQclear(bench_pg_check(p->conn, PQprepare(p->conn, "push", ob_buf_str(&sql), 0, NULL)));
@@ -48,14 +57,21 @@ static void prepare(struct producer *p, size_t rows)
 static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
 {
 	static _Thread_local struct outbox_id ids[ROWS_MAX];
-	const char *values[ROWS_MAX * COLUMNS];
+	const char *values[ROWS_MAX * COLUMNS_MAX];
+	char number[24];
+
+	(void)snprintf(number, sizeof(number), "%lld", (long long)messages->sequence_number);
 
 	if (count > ROWS_MAX)
 		bench_fatal("at most %d rows go into one INSERT", ROWS_MAX);
-	if (p->prepared != count)
+	size_t columns = messages->sequence_number > 0 ? 6 : 5;
+
+	if (p->prepared != count || p->columns != columns) {
+		p->columns = columns;
 		prepare(p, count);
+	}
 	for (size_t i = 0; i < count; i++) {
-		const char **row = &values[i * COLUMNS];
+		const char **row = &values[i * columns];
 
 		ids[i] = outbox_id_new();
 		row[0] = ids[i].text;
@@ -63,9 +79,25 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 		row[2] = messages[i].aggregate_id;
 		row[3] = messages[i].event_type;
 		row[4] = messages[i].payload;
+		if (columns > 5)
+			row[5] = number;
 	}
-	PQclear(bench_pg_check(p->conn, PQexecPrepared(p->conn, "push", (int)(count * COLUMNS),
+	PQclear(bench_pg_check(p->conn, PQexecPrepared(p->conn, "push", (int)(count * columns),
 						       values, NULL, NULL, 0)));
+}
+
+/* An event: its stream and version stand in the message. */
+static void append(outbox *ob, const struct outbox_message *message)
+{
+	const struct outbox_stream stream = { .type = message->aggregate_type,
+					      .id = message->aggregate_id };
+	const struct outbox_message event = { .event_type = message->event_type,
+					      .payload = message->payload };
+	struct outbox_error err;
+
+	if (outbox_append(ob, &stream, message->sequence_number - 1, &event, 1, NULL, NULL, &err) <
+	    0)
+		bench_fatal("%s", err.message);
 }
 
 double bench_pg_produce(void *producer, const struct outbox_message *messages, size_t count)
@@ -76,6 +108,8 @@ double bench_pg_produce(void *producer, const struct outbox_message *messages, s
 	bench_pg_do(p->conn, "BEGIN");
 	if (!p->ob)
 		insert(p, messages, count);
+	else if (messages->sequence_number > 0)
+		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
 		bench_fatal("%s", err.message);
 	double commit_us = bench_now_us();

@@ -8,15 +8,18 @@
 
 #include "outbox/sqlite.h"
 
+#include "outbox/events.h"
+
 #include <stdlib.h>
 
-enum { COLUMNS = 5, SQL_MAX = 1 << 20 };
+enum { SQL_MAX = 1 << 20 };
 
 struct producer {
 	sqlite3 *db;
 	outbox *ob; /* NULL: bare */
 	sqlite3_stmt *push;
 	size_t prepared; /* rows of the statement */
+	size_t columns;  /* 6 with a version, else 5 */
 };
 
 void *bench_sqlite_producer_open(struct bench_store *store, bool bare)
@@ -34,11 +37,12 @@ static void prepare(struct producer *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
-	ob_buf_adds(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, "
-		    "payload) VALUES ");
+	ob_buf_addf(&sql,
+		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "VALUES ",
+		    p->columns > 5 ? ", sequence_number" : "");
 	for (size_t i = 0; i < rows; i++)
-		ob_buf_adds(&sql, i ? ",(?,?,?,?,?)" : "(?,?,?,?,?)");
+		ob_buf_addf(&sql, "%s(?,?,?,?,?%s)", i ? "," : "", p->columns > 5 ? ",?" : "");
 	(void)sqlite3_finalize(p->push);
 	p->push = bench_sqlite_prepare(p->db, ob_buf_str(&sql));
 	ob_buf_done(&sql);
@@ -47,19 +51,39 @@ static void prepare(struct producer *p, size_t rows)
 
 static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
 {
-	if (p->prepared != count)
+	size_t columns = messages->sequence_number > 0 ? 6 : 5;
+
+	if (p->prepared != count || p->columns != columns) {
+		p->columns = columns;
 		prepare(p, count);
+	}
 	for (size_t i = 0; i < count; i++) {
 		struct ob_uuid id = ob_uuid_new();
-		int at = (int)(i * COLUMNS);
+		int at = (int)(i * columns);
 
 		(void)sqlite3_bind_blob(p->push, at + 1, id.b, sizeof(id.b), SQLITE_TRANSIENT);
 		(void)sqlite3_bind_text(p->push, at + 2, messages[i].aggregate_type, -1, NULL);
 		(void)sqlite3_bind_text(p->push, at + 3, messages[i].aggregate_id, -1, NULL);
 		(void)sqlite3_bind_text(p->push, at + 4, messages[i].event_type, -1, NULL);
 		(void)sqlite3_bind_text(p->push, at + 5, messages[i].payload, -1, NULL);
+		if (columns > 5)
+			(void)sqlite3_bind_int64(p->push, at + 6, messages[i].sequence_number);
 	}
 	(void)bench_sqlite_step(p->db, p->push);
+}
+
+/* An event: its stream and version stand in the message. */
+static void append(outbox *ob, const struct outbox_message *message)
+{
+	const struct outbox_stream stream = { .type = message->aggregate_type,
+					      .id = message->aggregate_id };
+	const struct outbox_message event = { .event_type = message->event_type,
+					      .payload = message->payload };
+	struct outbox_error err;
+
+	if (outbox_append(ob, &stream, message->sequence_number - 1, &event, 1, NULL, NULL, &err) <
+	    0)
+		bench_fatal("%s", err.message);
 }
 
 double bench_sqlite_produce(void *producer, const struct outbox_message *messages, size_t count)
@@ -70,6 +94,8 @@ double bench_sqlite_produce(void *producer, const struct outbox_message *message
 	bench_sqlite_do(p->db, "BEGIN IMMEDIATE");
 	if (!p->ob)
 		insert(p, messages, count);
+	else if (messages->sequence_number > 0)
+		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
 		bench_fatal("%s", err.message);
 	double commit_us = bench_now_us();

@@ -127,6 +127,40 @@ OB_TEST(the_dashboard_gives_the_screen_back)
 }
 OB_TEST_END
 
+OB_TEST(top_shows_a_relay_that_runs_elsewhere)
+{
+	struct background relay = { 0 };
+
+	(void)setenv("TERM", "xterm", 1);
+	(void)setenv("LC_ALL", "C.UTF-8", 1);
+	prepare(file_config);
+	start(&relay, "work", "--silent", NULL);
+	push(3, "default");
+	start_on_pty(&worker, 100, 30, "top", "--interval", "200ms", NULL);
+	size_t have = read_until(worker.pty, 0, "outbox top", LONG_MS);
+	/* Its sink, counters and worker come with the heartbeat. */
+	have = read_until(worker.pty, have, "published\033[0m \033[1m3", LONG_MS);
+	have = read_until(worker.pty, have, "holds", LONG_MS);
+	ck_assert_int_eq(write(worker.pty, "q", 1), 1);
+	have = read_until(worker.pty, have, "\033[?1049l", LONG_MS);
+	ck_assert_uint_le(widest_line(have), 100);
+	ck_assert_int_eq(wait_end(&worker, LONG_MS), 0);
+	stop(&relay, 0);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(top_needs_a_terminal)
+{
+	prepare(file_config);
+	expect(2, "",
+	       "outbox: top: it draws on a terminal, and standard output is none; 'outbox status' "
+	       "prints the same once\n",
+	       "top", NULL);
+	finish();
+}
+OB_TEST_END
+
 OB_TEST(no_colour_and_dumb_terminals_are_respected)
 {
 	(void)setenv("TERM", "xterm", 1);
@@ -219,7 +253,8 @@ OB_TEST(every_key_scrolls_by_one)
 OB_TEST_END
 
 OB_SUITE("cli_dashboard", the_dashboard_follows_the_size_of_the_terminal,
-	 the_dashboard_gives_the_screen_back, no_colour_and_dumb_terminals_are_respected,
+	 the_dashboard_gives_the_screen_back, top_shows_a_relay_that_runs_elsewhere,
+	 top_needs_a_terminal, no_colour_and_dumb_terminals_are_respected,
 	 a_fatal_end_gives_the_screen_back_and_says_why,
 	 keys_scroll_sort_pause_and_help_and_a_summary_stays, once_shows_how_far_it_is,
 	 every_key_scrolls_by_one)

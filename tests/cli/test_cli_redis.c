@@ -71,7 +71,7 @@ OB_TEST(a_server_that_may_evict_is_warned_of_once)
 	start(&worker, "work", NULL);
 	wait_ids(200);
 	wait_text(worker.err, "the sink weakens a promise", LONG_MS);
-	wait_text(worker.err, "noeviction, it is allkeys-lru", LONG_MS);
+	wait_text(worker.err, "maxmemory-policy is allkeys-lru", LONG_MS);
 	stop(&worker, 0);
 	char *log = read_file(worker.err);
 	ck_assert_ptr_null(strstr(strstr(log, "weakens") + 1, "weakens"));

@@ -10,6 +10,33 @@
 
 #define WORKER "0196a1f0-0000-7000-8000-0000000000aa"
 
+/* ---- status for cron ------------------------------------------------- */
+
+OB_TEST(status_fails_when_a_message_waits_too_long_or_is_dead)
+{
+	begin_database();
+	expect(0, "", "", "status", "--fail-if-older", "5m", "--fail-if-dead", NULL);
+	row(1, "order", "1", PENDING);
+	sql("UPDATE outbox SET created_at = " NOW " - 125.5 * " MINUTES);
+	expect(1, "reader default: a message is due for 2h05m, longer than 5m00s\n", "", "status",
+	       "--fail-if-older", "5m", NULL);
+	expect(0, "", "", "status", "--fail-if-older", "3h", "--fail-if-dead", NULL);
+	row(2, "order", "2", DEAD);
+	expect(1, "reader default: 1 dead\n", "", "status", "--fail-if-dead", NULL);
+	expect(0, "", "", "status", "--fail-if-dead-above", "1", NULL);
+	expect(1, "reader default: 1 dead\n", "", "status", "--fail-if-dead-above", "0", NULL);
+	expect(1,
+	       "reader default: a message is due for 2h05m, longer than 1m00s; reader default: 1 "
+	       "dead\n",
+	       "", "status", "--fail-if-older", "1m", "--fail-if-dead", NULL);
+	struct ob_run run = outbox(NULL, "status", "--fail-if-dead", "--json", NULL);
+	ck_assert_int_eq(run.code, 1);
+	ck_assert_int_eq(run.out[0], '{');
+	ob_run_done(&run);
+	end();
+}
+OB_TEST_END
+
 /* ---- cleanup --------------------------------------------------------- */
 
 /*
@@ -80,7 +107,8 @@ OB_TEST(cleanup_keeps_what_a_reader_has_not_delivered_and_names_the_reader)
 	SAYS("removed 0 rows; reader mail holds what is left: it stands still since "
 	     "2026-01-01T00:00:00.000000Z, start it or forget it with 'outbox readers remove mail'",
 	     "cleanup", "--published", "30m");
-	SAYS("{\"rows\":0,\"dead\":0,\"batches\":0,\"partitions_made\":0,\"partitions_dropped\":0,"
+	SAYS("{\"rows\":0,\"dead\":0,\"batches\":0,\"archived\":0,\"partitions_made\":0,"
+	     "\"partitions_dropped\":0,"
 	     "\"held_by\":\"mail\","
 	     "\"held_since\":\"2026-01-01T00:00:00.000000Z\"}",
 	     "cleanup", "--published", "30m", "--json");
@@ -96,7 +124,8 @@ OB_TEST(cleanup_runs_batches_until_nothing_is_left)
 	begin_database();
 	put_finished();
 	pass_last();
-	SAYS("{\"rows\":5,\"dead\":0,\"batches\":3,\"partitions_made\":0,\"partitions_dropped\":0,"
+	SAYS("{\"rows\":5,\"dead\":0,\"batches\":3,\"archived\":0,\"partitions_made\":0,"
+	     "\"partitions_dropped\":0,"
 	     "\"held_by\":null,\"held_since\":null}",
 	     "cleanup", "--published", "0", "--batch", "2", "--json");
 	ASK("SELECT seq FROM outbox WHERE seq < 9", "5 6 7 8");
@@ -395,7 +424,8 @@ OB_TEST(only_a_restore_elsewhere_needs_to_be_adopted)
 }
 OB_TEST_END
 
-OB_SUITE("cli_upkeep", cleanup_removes_what_every_reader_has_passed_long_enough_ago,
+OB_SUITE("cli_upkeep", status_fails_when_a_message_waits_too_long_or_is_dead,
+	 cleanup_removes_what_every_reader_has_passed_long_enough_ago,
 	 cleanup_forgets_the_dead_but_not_what_holds_a_key,
 	 cleanup_keeps_what_a_reader_has_not_delivered_and_names_the_reader,
 	 cleanup_runs_batches_until_nothing_is_left, cleanup_does_what_the_store_says,

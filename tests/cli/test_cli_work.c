@@ -674,41 +674,98 @@ OB_TEST(a_second_stop_does_not_wait_for_the_sink)
 }
 OB_TEST_END
 
+/* The next notice that begins so, which the next call overwrites; others are passed over. */
+static const char *await_notice(int fd, const char *want)
+{
+	static char text[256];
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	do {
+		ck_assert_msg(poll(&p, 1, LONG_MS) == 1, "no %s", want);
+		ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+		ck_assert_int_gt(n, 0);
+		text[n] = '\0';
+	} while (strncmp(text, want, strlen(want)) != 0);
+	return text;
+}
+
+/* The same, and nothing but the state comes before it. */
 static void expect_notice(int fd, const char *want)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char text[256];
 
-	ck_assert_int_eq(poll(&p, 1, LONG_MS), 1);
-	ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
-	ck_assert_int_gt(n, 0);
-	text[n] = '\0';
+	do {
+		ck_assert_int_eq(poll(&p, 1, LONG_MS), 1);
+		ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+		ck_assert_int_gt(n, 0);
+		text[n] = '\0';
+	} while (strncmp(text, "STATUS=", 7) == 0);
 	ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s, not %s", text, want);
+}
+
+static int listen_as_manager(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path_of("notify"));
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	(void)setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	return fd;
 }
 
 OB_TEST(the_service_manager_is_told)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct timespec now;
 
 	prepare(file_config);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path_of("notify"));
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	(void)setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	int fd = listen_as_manager();
 	start(&worker, "work", NULL);
 	expect_notice(fd, "READY=1");
 	ck_assert_int_eq(kill(worker.pid, SIGHUP), 0);
-	expect_notice(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	const char *reloading = await_notice(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	long long at = strtoll(strrchr(reloading, '=') + 1, NULL, 10) / 1000000;
+	ck_assert_int_le(at, now.tv_sec);
+	ck_assert_int_ge(at, now.tv_sec - LONG_MS / 1000);
 	expect_notice(fd, "READY=1");
 	stop(&worker, 0);
 	expect_notice(fd, "STOPPING=1");
 	(void)setenv("WATCHDOG_USEC", "300000", 1);
 	start(&worker, "work", NULL);
-	expect_notice(fd, "READY=1");
-	expect_notice(fd, "WATCHDOG=1");
-	expect_notice(fd, "WATCHDOG=1");
+	(void)await_notice(fd, "READY=1");
+	(void)await_notice(fd, "WATCHDOG=1");
+	(void)await_notice(fd, "WATCHDOG=1");
 	kill_now(&worker);
 	(void)close(fd);
+	finish();
+}
+OB_TEST_END
+
+OB_TEST(the_service_manager_sees_the_state_and_gives_time_to_drain)
+{
+	prepare("stores: { main: { url: 'sqlite:x.db' } }\n"
+		"sinks: { out: { type: file, path: out.ndjson } }\n"
+		"relays: [ { name: default, shutdown_timeout: 1h } ]\n");
+	int notices = listen_as_manager();
+	put_file("out.ndjson", "");
+	int fd = open(path_of("out.ndjson"), O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0); /* nothing can be written */
+	push(1, "default");
+	start(&worker, "work", "--json", "--interval-ms", "100", NULL);
+	wait_text(worker.out, "\"in_flight\":1", LONG_MS);
+	const char *state = await_notice(notices, "STATUS=");
+	ck_assert_msg(strstr(state, "0/s, ") && strstr(state, " due, sink ok"), "%s", state);
+	ck_assert_int_eq(kill(worker.pid, SIGTERM), 0);
+	(void)await_notice(notices, "STOPPING=1");
+	(void)await_notice(notices, "STATUS=stopping, ");
+	(void)await_notice(notices, "EXTEND_TIMEOUT_USEC=10000000");
+	(void)await_notice(notices, "EXTEND_TIMEOUT_USEC=10000000");
+	stop(&worker, 0);
+	(void)close(fd);
+	(void)close(notices);
 	finish();
 }
 OB_TEST_END
@@ -857,7 +914,8 @@ OB_SUITE("cli_work", what_another_process_commits_is_delivered_in_order,
 	 after_a_stop_the_next_worker_takes_over_within_half_a_second,
 	 a_worker_that_stopped_leaves_no_lease, a_valid_configuration_is_taken_over,
 	 an_invalid_configuration_changes_nothing, a_second_stop_does_not_wait_for_the_sink,
-	 the_service_manager_is_told, once_fails_when_the_sink_is_down,
+	 the_service_manager_is_told, the_service_manager_sees_the_state_and_gives_time_to_drain,
+	 once_fails_when_the_sink_is_down,
 	 a_sink_that_comes_back_gets_everything_and_no_attempt_was_charged,
 	 lines_that_nobody_reads_any_more_end_it, what_failed_for_good_is_dead_and_no_more_failed,
 	 once_says_what_a_dead_worker_still_holds)

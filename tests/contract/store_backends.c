@@ -94,6 +94,7 @@ static struct ob_store *sqlite_open(void)
 		.options = options,
 		.option_count = 1,
 		.clock = &fx.clock.clock,
+		.read_limit_ms = fx.read_limit_ms,
 	};
 	struct ob_store *store = NULL;
 

@@ -306,9 +306,21 @@ static void dump_leases(struct ob_buf *out)
 			    (long long)partitions[i].until_us);
 	store_ok(ob_store_workers(fx.store, NULL, &fx.arena, &workers, &count, &fx.err));
 	for (size_t i = 0; i < count; i++)
-		ob_buf_addf(out, "worker %u until=%lld published=%llu\n", workers[i].id.b[0],
+		ob_buf_addf(out, "worker %u until=%lld published=%llu %s\n", workers[i].id.b[0],
 			    (long long)workers[i].heartbeat_until_us,
-			    (unsigned long long)workers[i].published);
+			    (unsigned long long)workers[i].published, workers[i].state.p);
+}
+
+static void dump_audit(struct ob_buf *out)
+{
+	struct ob_audit_row *entries;
+	size_t count;
+
+	store_ok(ob_store_audits(fx.store, &(struct ob_audit_ask){ .limit = 1000 }, &fx.arena,
+				 &entries, &count, &fx.err));
+	for (size_t i = 0; i < count; i++)
+		ob_buf_addf(out, "audit %s %s %llu\n", entries[i].plan.p, entries[i].verb.p,
+			    (unsigned long long)entries[i].count);
 }
 
 char *store_dump(void)
@@ -325,6 +337,7 @@ char *store_dump(void)
 			    (long long)minutes[i].minute_us,
 			    (unsigned long long)minutes[i].published,
 			    (unsigned long long)minutes[i].failed);
+	dump_audit(&out);
 	ob_buf_addf(&out, "journal %zu\n", store_journal_count());
 	char *text = ob_buf_take(&out);
 	ck_assert_ptr_nonnull(text);

@@ -87,6 +87,7 @@ struct store_fixture {
 	struct ob_store *connections[STORE_CONNECTIONS_MAX];
 	size_t connection_count;
 	uint32_t partition_count;
+	int64_t read_limit_ms; /* of connections that are opened from now on */
 
 	struct ob_batch batch; /* what was read last */
 	struct ob_batch look;  /* what was listed last */

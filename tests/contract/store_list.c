@@ -56,6 +56,48 @@ OB_TEST(every_member_of_a_filter_narrows)
 }
 OB_TEST_END
 
+OB_TEST(a_search_by_correlation_or_error_is_bounded_below)
+{
+	static const char *const cases[] = { "why", "%", "Why", NULL };
+
+	store_begin(1);
+	store_hold_all(60000);
+	store_put((struct outbox_message){ .event_type = "a", .correlation_id = "c1" });
+	store_put((struct outbox_message){ .event_type = "b", .correlation_id = "c2" });
+	store_put((struct outbox_message){ .event_type = "c", .correlation_id = "c1" });
+	int64_t second = store_row("b")->seq;
+
+	expect_list((struct ob_filter){ .correlation_id = "c1" }, "a c");
+	expect_list((struct ob_filter){ .correlation_id = "c1", .from_seq = second }, "c");
+	expect_list((struct ob_filter){ .from_seq = second, .newest_first = true }, "c b");
+	expect_list((struct ob_filter){ .from_seq = second, .after_seq = second }, "c");
+	expect_list((struct ob_filter){ .error = "why" }, "");
+	store_settle("b", OB_OUTCOME_RETRY);
+	for (size_t i = 0; cases[i]; i++)
+		expect_list((struct ob_filter){ .error = cases[i] }, i == 0 ? "b" : "");
+	expect_list((struct ob_filter){ .error = "h", .views = 1U << OB_VIEW_FAILED }, "b");
+	expect_list((struct ob_filter){ .error = "why", .from_seq = second + 1 }, "");
+}
+OB_TEST_END
+
+OB_TEST(a_brief_list_tells_how_large_a_payload_is)
+{
+	store_begin(1);
+	store_put((struct outbox_message){ .event_type = "a",
+					   .payload = "{\"n\":1}",
+					   .payload_size = 7,
+					   .headers = "{\"h\":\"1\"}",
+					   .headers_size = 9 });
+	expect_list((struct ob_filter){ .brief = true }, "a");
+	ck_assert_ptr_null(fx.look.messages[0].payload.p);
+	ck_assert_ptr_null(fx.look.messages[0].headers.p);
+	ck_assert_int_eq(fx.look.messages[0].payload_bytes, 7);
+	expect_list((struct ob_filter){ 0 }, "a");
+	ck_assert_str_eq(fx.look.messages[0].payload.p, "{\"n\":1}");
+	ck_assert_int_eq(fx.look.messages[0].payload_bytes, 7);
+}
+OB_TEST_END
+
 OB_TEST(only_rows_of_the_readers_target_are_listed)
 {
 	store_begin(1);
@@ -144,6 +186,21 @@ OB_TEST(a_message_is_listed_by_its_exception_or_the_progress)
 }
 OB_TEST_END
 
+/* g1, a3 and i1 wait in the log alone: a long backlog is not read for the others. */
+OB_TEST(only_exceptions_can_be_listed)
+{
+	begin_with_all();
+	expect_list((struct ob_filter){ .views = 1U << OB_VIEW_PARKED, .excepted = true }, "a2 c2");
+	expect_list((struct ob_filter){ .views = 1U << OB_VIEW_PENDING, .excepted = true }, "");
+	expect_list((struct ob_filter){ .views = 1U << OB_VIEW_DELAYED | 1U << OB_VIEW_FAILED |
+						 1U << OB_VIEW_DEAD,
+					.excepted = true },
+		    "a1 b1 c1 f1");
+	expect_list((struct ob_filter){ .excepted = true, .newest_first = true, .limit = 3 },
+		    "h1 f1 c2");
+}
+OB_TEST_END
+
 /* h1 lies after the position and has an exception: it is found in both places. */
 OB_TEST(what_is_not_published_is_listed_once)
 {
@@ -222,10 +279,11 @@ OB_TEST(a_listed_row_has_all_its_fields)
 OB_TEST_END
 
 STORE_CASES(list, a_list_goes_both_ways_and_by_pages, every_member_of_a_filter_narrows,
-	    only_rows_of_the_readers_target_are_listed,
+	    a_search_by_correlation_or_error_is_bounded_below,
+	    a_brief_list_tells_how_large_a_payload_is, only_rows_of_the_readers_target_are_listed,
 	    without_a_reader_every_target_is_listed_as_if_nothing_was_read,
 	    an_unknown_reader_cannot_be_listed,
 	    a_message_is_listed_by_its_exception_or_the_progress,
-	    what_is_not_published_is_listed_once,
+	    what_is_not_published_is_listed_once, only_exceptions_can_be_listed,
 	    a_row_in_the_log_is_not_parked_by_another_partitions_queue,
 	    a_late_row_is_pending_though_its_number_is_passed, a_listed_row_has_all_its_fields)

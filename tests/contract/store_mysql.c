@@ -52,7 +52,9 @@ static void mysql_case_make(void)
 
 static struct ob_store *mysql_case_open(void)
 {
-	const struct ob_store_conf conf = { .url = url, .clock = &fx.clock.clock };
+	const struct ob_store_conf conf = { .url = url,
+					    .clock = &fx.clock.clock,
+					    .read_limit_ms = fx.read_limit_ms };
 	struct ob_store *store = NULL;
 
 	store_ok(ob_store_connect(&conf, &store, &fx.err));

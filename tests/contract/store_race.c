@@ -19,6 +19,7 @@ struct racer {
 	pthread_t thread;
 	struct ob_uuid id;
 	struct ob_err err;
+	bool contradicts; /* a call that succeeded left an error, or the other way round */
 };
 
 /* Again while others are in the way; false: it failed. */
@@ -29,6 +30,8 @@ struct racer {
 			(r)->err = OB_ERR_INIT; \
 			done_ = (call); \
 		} while (done_ < 0 && (r)->err.kind == OB_ERR_DOWN); \
+		(r)->contradicts = \
+			(r)->contradicts || (done_ < 0) != ((r)->err.kind != OB_ERR_NONE); \
 		done_ >= 0; \
 	})
 
@@ -127,6 +130,7 @@ static void join(struct racer *racers, int count)
 	for (int i = 0; i < count; i++) {
 		ck_assert_int_eq(pthread_join(racers[i].thread, NULL), 0);
 		ck_assert_msg(racers[i].err.kind == OB_ERR_NONE, "%s", racers[i].err.msg);
+		ck_assert_msg(!racers[i].contradicts, "a call that succeeded left an error");
 	}
 }
 

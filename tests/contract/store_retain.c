@@ -522,6 +522,38 @@ OB_TEST(a_temporary_reader_whose_workers_are_gone_is_removed)
 }
 OB_TEST_END
 
+OB_TEST(only_the_numbers_that_are_named_go_and_only_if_they_may)
+{
+	int64_t only[4];
+	struct ob_retain these = { .published_ms = 1000, .dead_ms = OB_NEVER_MS, .limit = 99 };
+
+	store_begin(1);
+	store_hold_all(INT64_C(1000000000));
+	store_put_all("a1 b1 c1 d1");
+	store_read(99, 0);
+	store_outcome("b1", OB_OUTCOME_DEAD);
+	store_record();
+	store_put_all("e1");
+	only[0] = store_row("a1")->seq;
+	only[1] = store_row("b1")->seq;
+	only[2] = store_row("d1")->seq;
+	only[3] = store_row("e1")->seq;
+	these.only = only;
+	these.only_count = 4;
+	store_ok(ob_store_retain(fx.store, &these, &fx.arena, &done, &fx.err));
+	ck_assert_uint_eq(done.rows, 0);
+	store_advance_ms(1000);
+	these.only_count = 0;
+	store_ok(ob_store_retain(fx.store, &these, &fx.arena, &done, &fx.err));
+	ck_assert_uint_eq(done.rows, 0);
+	these.only_count = 4;
+	store_ok(ob_store_retain(fx.store, &these, &fx.arena, &done, &fx.err));
+	ck_assert_uint_eq(done.rows, 2);
+	ck_assert(!done.more);
+	store_expect_rows("b1 c1 e1");
+}
+OB_TEST_END
+
 OB_TEST(throughput_is_kept_for_25_hours)
 {
 	const struct ob_worker worker = { .id = store_uuid(5),
@@ -561,4 +593,5 @@ STORE_CASES(retain, what_is_delivered_goes_when_it_is_old_enough,
 	    a_limit_of_zero_removes_nothing, the_newest_row_of_the_journal_stays_for_ever,
 	    the_journal_is_pruned, one_row_a_minute_stays_while_it_is_young,
 	    a_takeover_after_pruning_has_the_right_progress, the_reader_that_holds_most_is_named,
-	    a_temporary_reader_whose_workers_are_gone_is_removed, throughput_is_kept_for_25_hours)
+	    a_temporary_reader_whose_workers_are_gone_is_removed, throughput_is_kept_for_25_hours,
+	    only_the_numbers_that_are_named_go_and_only_if_they_may)

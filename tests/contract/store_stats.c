@@ -166,7 +166,45 @@ OB_TEST(the_oldest_message_that_is_due_is_known)
 }
 OB_TEST_END
 
-STORE_CASES(stats, an_empty_log_has_nothing_to_count,
+OB_TEST(a_connection_that_only_reads_cannot_write)
+{
+	const struct ob_worker worker = { .id = { { 7 } },
+					  .reader = OB_STR("main"),
+					  .hostname = OB_STR("h") };
+	const struct ob_operate operate = { .verb = OB_VERB_DISCARD,
+					    .filter = { .reader = "main" } };
+	const struct ob_filter all = { .reader = "main" };
+	struct ob_worker *workers;
+	uint64_t changed, refused;
+	size_t count = 0;
+	int64_t now_us;
+
+	store_begin(1);
+	if (!fx.store->ops->sql)
+		return; /* the memory has no such connection */
+	store_put_all("a1 a2");
+	fx.read_limit_ms = 5000;
+	struct ob_store *reads = store_open();
+	fx.read_limit_ms = 0;
+	store_ok(ob_store_list(reads, &all, &fx.look, &now_us, &fx.err));
+	ck_assert_uint_eq(fx.look.count, 2);
+	store_ok(ob_store_throughput(reads, NULL, 60, &fx.arena, &(struct ob_minute *){ NULL },
+				     &count, &fx.err));
+	store_ok(ob_store_partitions(reads, NULL, &fx.arena, &(struct ob_partition *){ NULL },
+				     &count, &fx.err));
+	ck_assert_int_lt(ob_store_operate(reads, &operate, &changed, &refused, &fx.err), 0);
+	ck_assert_int_lt(ob_store_beat(reads, &worker, 1000, &fx.err), 0);
+	ck_assert_int_lt(ob_store_free_leases(reads, "main", NULL, 0, &fx.err), 0);
+	/* Nothing of that was done, and the connection still reads. */
+	store_ok(ob_store_workers(reads, NULL, &fx.arena, &workers, &count, &fx.err));
+	ck_assert_uint_eq(count, 0);
+	store_ok(ob_store_list(reads, &all, &fx.look, &now_us, &fx.err));
+	ck_assert_uint_eq(fx.look.count, 2);
+	ck_assert_int_eq(fx.look.messages[0].view, OB_VIEW_PENDING);
+}
+OB_TEST_END
+
+STORE_CASES(stats, a_connection_that_only_reads_cannot_write, an_empty_log_has_nothing_to_count,
 	    what_one_partition_has_behind_it_is_not_pending_there,
 	    messages_are_counted_by_view_for_each_reader, counting_stops_at_the_cap,
 	    a_queue_counts_once_however_long_it_is, the_oldest_message_that_is_due_is_known)

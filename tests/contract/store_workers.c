@@ -117,6 +117,29 @@ OB_TEST(a_heartbeat_renews_and_writes_the_counters)
 }
 OB_TEST_END
 
+OB_TEST(a_heartbeat_carries_what_the_worker_knows)
+{
+	static char large[OB_WORKER_STATE_MAX + 1];
+	struct ob_worker worker = { .id = store_uuid(1),
+				    .reader = OB_STR("main"),
+				    .hostname = OB_STR("host"),
+				    .state = OB_STR("{\"sink\":\"Grüße 'x' \\\\ 😀\"}") };
+
+	store_begin(1);
+	store_ok(ob_store_beat(fx.store, &worker, 1000, &fx.err));
+	expect_workers("main", "1");
+	ck_assert_str_eq(workers[0].state.p, worker.state.p);
+	memset(large, 'x', sizeof(large) - 1);
+	worker.state = ob_str(large);
+	store_ok(ob_store_beat(fx.store, &worker, 1000, &fx.err));
+	expect_workers(NULL, "1");
+	ck_assert_str_eq(workers[0].state.p, large);
+	beat(1, "main", 0, 1000);
+	expect_workers("main", "1");
+	ck_assert_str_eq(workers[0].state.p, "");
+}
+OB_TEST_END
+
 OB_TEST(leaving_releases_ones_leases_and_touches_nobody_else)
 {
 	const struct ob_uuid one = store_uuid(1);
@@ -285,6 +308,7 @@ OB_TEST(without_a_reader_minutes_are_summed)
 OB_TEST_END
 
 STORE_CASES(workers, workers_join_and_are_listed_by_id, a_heartbeat_renews_and_writes_the_counters,
+	    a_heartbeat_carries_what_the_worker_knows,
 	    leaving_releases_ones_leases_and_touches_nobody_else,
 	    a_worker_whose_heartbeat_is_over_is_reaped,
 	    nobody_reaps_himself_or_another_readers_workers,

@@ -3,6 +3,7 @@
 import glob
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -25,9 +26,15 @@ def programs():
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    """Below those of outgoing connections: one of these could take it while a server is restarted."""
+    while True:
+        port = random.randrange(10240, 32240)
+        with socket.socket() as found:
+            try:
+                found.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def step_down():
@@ -56,9 +63,9 @@ class Place:
         return self
 
     def __exit__(self, *_):
-        for process in self.running:
+        for process, end in self.running:
             if process.poll() is None:
-                process.send_signal(signal.SIGQUIT)
+                process.send_signal(end)
                 process.wait()
         shutil.rmtree(self.dir)
 
@@ -66,11 +73,13 @@ class Place:
         done = subprocess.run(words, cwd=self.dir, capture_output=True, text=True, timeout=TIMEOUT, **self.options)
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
-    def start(self, *words, log="log"):
+    def start(self, *words, log="log", end=signal.SIGQUIT):
+        """`end`: the signal that ends it at once. It must be one that the program handles: a shell in the
+        background leaves SIGQUIT ignored to all its children."""
         with open(os.path.join(self.dir, log), "a", encoding="utf-8") as output:
             process = subprocess.Popen(words, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                        **self.options)
-        self.running.append(process)
+        self.running.append((process, end))
         return process
 
     def path(self, name):
@@ -146,7 +155,7 @@ def pooler(place, host, port, size=3):
     place.write("pgbouncer.ini", f"[databases]\n* = host={host} port={port} user=postgres\n[pgbouncer]\n"
                 f"listen_addr=127.0.0.1\nlisten_port={at}\nauth_type=any\npool_mode=transaction\n"
                 f"default_pool_size={size}\nunix_socket_dir=\n")
-    place.start("/usr/sbin/pgbouncer", place.path("pgbouncer.ini"), log="pgbouncer.log")
+    place.start("/usr/sbin/pgbouncer", place.path("pgbouncer.ini"), log="pgbouncer.log", end=signal.SIGTERM)
 
     def answers():
         with socket.socket() as found:

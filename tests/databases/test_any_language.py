@@ -97,4 +97,22 @@ def many_rows_of_one_insert_are_delivered_in_order(db):
     assert [m["event_type"] for m in db.deliver()] == ["OrderPlaced", "OrderPaid", "OrderSent"]
 
 
+@case("mysql")
+def the_example_in_c_takes_a_port_or_a_socket(db):
+    db.configure()
+    db.outbox("setup")
+    program = os.environ.get("ORDERS_MYSQL")
+    if not program:
+        raise Skip("no library for MySQL in this build")
+    db.admin("CREATE USER IF NOT EXISTS orders@localhost IDENTIFIED BY 'pw'")
+    db.admin("CREATE USER IF NOT EXISTS orders@'127.0.0.1' IDENTIFIED BY 'pw'")
+    for host in ("localhost", "127.0.0.1"):
+        db.admin(f"GRANT ALL ON {db.name}.* TO orders@'{host}'")
+    places = [("127.0.0.1", str(db.run("SELECT @@port")[0][0])), ("localhost", os.environ["TEST_MYSQL_SOCKET"])]
+    for host, where in places:
+        done = subprocess.run([program, host, "orders", "pw", db.name, where], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    assert len(db.deliver()) == len(places)
+
+
 sys.exit(main())

@@ -109,7 +109,7 @@ def a_table_without_rights_is_named(db):
 
 
 TABLES = ("outbox", "outbox_readers", "outbox_batches", "outbox_exceptions", "outbox_leases", "outbox_workers",
-          "outbox_throughput", "outbox_meta")
+          "outbox_throughput", "outbox_audit", "outbox_meta")
 
 
 @case("postgres", "mysql")

@@ -90,6 +90,22 @@ def a_part_that_was_lost_is_made_again(db):
 
 
 @case()
+def what_a_log_of_this_version_lacks_is_added(db):
+    db.configure()
+    db.outbox("setup")
+    db.outbox(*PUSH)
+    assert len(db.deliver()) == 1
+    db.run("DROP TABLE outbox_audit")
+    db.run("ALTER TABLE outbox_workers DROP COLUMN state")
+    assert "run `outbox setup`" in db.outbox("work", "--once", code=1)
+    db.outbox("setup")
+    db.outbox("setup")
+    db.outbox(*PUSH)
+    assert len(db.deliver()) == 1
+    assert db.run("SELECT count(*) FROM outbox_audit") == [(0,)]
+
+
+@case()
 def a_table_that_is_not_ours_is_left_alone(db):
     db.run("CREATE TABLE outbox (id INTEGER, note VARCHAR(10))")
     db.run("INSERT INTO outbox VALUES (1, 'mine')")

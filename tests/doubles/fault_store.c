@@ -98,12 +98,26 @@ static int fault_check(struct ob_store *store, struct ob_err *err)
 	PASS(check, ob_store_check(inner_of(store), err), (void)0);
 }
 
-static int fault_advise(struct ob_store *store, struct ob_buf *out, struct ob_err *err)
+static void add_findings(struct ob_findings *to, const struct ob_findings *from)
 {
-	OB_CLEANUP(ob_buf_done) struct ob_buf lines = OB_BUF_INIT(1 << 16);
+	for (size_t i = 0; i < from->count; i++)
+		ob_finding_add(to, from->list[i].check, from->list[i].level, "%.*s",
+			       (int)from->list[i].text.n, from->list[i].text.p);
+}
 
-	PASS(advise, ob_store_advise(inner_of(store), &lines, err),
-	     ob_buf_add(out, (struct ob_str){ ob_buf_str(&lines), lines.len }));
+static int fault_diagnose(struct ob_store *store, struct ob_findings *out, struct ob_err *err)
+{
+	OB_CLEANUP(ob_findings_done) struct ob_findings found;
+
+	ob_findings_init(&found);
+	PASS(diagnose, ob_store_diagnose(inner_of(store), &found, err), add_findings(out, &found));
+}
+
+static int fault_oldest(struct ob_store *store, int64_t *ret_age_us, struct ob_err *err)
+{
+	int64_t age_us = -1;
+
+	PASS(oldest, ob_store_oldest(inner_of(store), &age_us, err), *ret_age_us = age_us);
 }
 
 static int fault_tx_begin(struct ob_store *store, struct ob_err *err)
@@ -126,6 +140,23 @@ static int fault_tx_end(struct ob_store *store, bool commit, struct ob_err *err)
 	if (!commit)
 		return ob_store_tx_end(inner_of(store), false, err);
 	PASS(tx_end, ob_store_tx_end(inner_of(store), true, err), (void)0);
+}
+
+static int fault_tx_writer(struct ob_store *store, outbox **ret_writer, struct ob_err *err)
+{
+	outbox *writer = NULL;
+
+	PASS(tx_writer, ob_store_tx_writer(inner_of(store), &writer, err), *ret_writer = writer);
+}
+
+static int fault_tx_exec(struct ob_store *store, const struct ob_message_sql *sql,
+			 const struct ob_message *message, uint64_t *ret_changed,
+			 struct ob_err *err)
+{
+	uint64_t changed = 0;
+
+	PASS(tx_exec, ob_store_tx_exec(inner_of(store), sql, message, &changed, err),
+	     *ret_changed = changed);
 }
 
 static int fault_reader_make(struct ob_store *store, const struct ob_reader *reader,
@@ -182,20 +213,35 @@ static int fault_take_over(struct ob_store *store, const char *reader, const str
 	return strike(OB_STORE_FAULT_take_over, err);
 }
 
-static int fault_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+static int settle_by(struct ob_store *store, enum ob_store_fault_op op, ob_store_settle_fn *settles,
+		     struct ob_settle *settle, struct ob_err *err)
 {
-	bool now = strikes(store, OB_STORE_FAULT_settle);
-
-	if (!now)
-		return ob_store_settle(inner_of(store), settle, err);
+	if (!strikes(store, op))
+		return settles(inner_of(store), settle, err);
 	OB_AUTOFREE struct ob_settle_part *copy = calloc(settle->part_count, sizeof(*copy));
 	if (!copy)
 		abort();
 	memcpy(copy, settle->parts, settle->part_count * sizeof(*copy));
 	struct ob_settle lost = *settle;
 	lost.parts = copy;
-	int r = before(store) ? 0 : ob_store_settle(inner_of(store), &lost, err);
-	return r < 0 ? r : strike(OB_STORE_FAULT_settle, err);
+	int r = before(store) ? 0 : settles(inner_of(store), &lost, err);
+	return r < 0 ? r : strike(op, err);
+}
+
+static int fault_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+{
+	return settle_by(store, OB_STORE_FAULT_settle, ob_store_settle, settle, err);
+}
+
+static int fault_tx_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)
+{
+	return settle_by(store, OB_STORE_FAULT_tx_settle, ob_store_tx_settle, settle, err);
+}
+
+/* Cannot fail. */
+static void *fault_tx_native(struct ob_store *store)
+{
+	return ob_store_tx_native(inner_of(store));
 }
 
 /* A failed read leaves no messages behind, as a real one would not. */
@@ -369,6 +415,22 @@ static int fault_operate(struct ob_store *store, const struct ob_operate *operat
 	     (*ret_changed = changed, *ret_refused = refused));
 }
 
+static int fault_audit(struct ob_store *store, const struct ob_audit_row *entry, struct ob_err *err)
+{
+	PASS(audit, ob_store_audit(inner_of(store), entry, err), (void)0);
+}
+
+static int fault_audits(struct ob_store *store, const struct ob_audit_ask *ask,
+			struct ob_arena *arena, struct ob_audit_row **ret_entries,
+			size_t *ret_count, struct ob_err *err)
+{
+	struct ob_audit_row *entries = NULL;
+	size_t count = 0;
+
+	PASS(audits, ob_store_audits(inner_of(store), ask, arena, &entries, &count, err),
+	     (*ret_entries = entries, *ret_count = count));
+}
+
 static int fault_retain(struct ob_store *store, const struct ob_retain *retain,
 			struct ob_arena *arena, struct ob_retained *ret_done, struct ob_err *err)
 {
@@ -402,7 +464,8 @@ static const struct ob_store_ops fault_ops = {
 #define X(name) .name = fault_##name,
 	OB_STORE_FAULT_MAP(X)
 #undef X
-		.wake_fd = fault_wake_fd,
+		.tx_native = fault_tx_native,
+	.wake_fd = fault_wake_fd,
 	.describe = fault_describe,
 };
 

@@ -12,10 +12,13 @@
 #define OB_STORE_FAULT_MAP(X) \
 	X(setup) \
 	X(check) \
-	X(advise) \
+	X(diagnose) \
+	X(oldest) \
 	X(tx_begin) \
 	X(tx_push) \
 	X(tx_end) \
+	X(tx_writer) \
+	X(tx_exec) \
 	X(reader_make) \
 	X(readers) \
 	X(reader_seek) \
@@ -23,6 +26,7 @@
 	X(take_over) \
 	X(read) \
 	X(settle) \
+	X(tx_settle) \
 	X(beat) \
 	X(reap) \
 	X(leave) \
@@ -39,6 +43,8 @@
 	X(throughput) \
 	X(list) \
 	X(operate) \
+	X(audit) \
+	X(audits) \
 	X(retain) \
 	X(wake_check)
 

@@ -147,6 +147,7 @@ void ob_memdb_free(struct ob_memdb *db)
 	for (size_t i = 0; i < db->worker_count; i++) {
 		free(db->workers[i].reader);
 		free(db->workers[i].hostname);
+		free(db->workers[i].state);
 	}
 	for (size_t i = 0; i < db->minute_count; i++)
 		free(db->minutes[i].reader);
@@ -154,6 +155,8 @@ void ob_memdb_free(struct ob_memdb *db)
 	free((void *)db->readers);
 	free(db->workers);
 	free(db->minutes);
+	mem_audit_prune(db, true);
+	free(db->audit);
 	(void)pthread_mutex_destroy(&db->lock);
 	free(db);
 }
@@ -294,8 +297,8 @@ static void mem_describe(struct ob_store *store, struct ob_buf *out)
 		.release = mem_release, .partitions = mem_partitions, \
 		.free_leases = mem_free_leases, .resize = mem_resize, .adopt = mem_adopt, \
 		.stats = mem_stats, .throughput = mem_throughput, .list = mem_list, \
-		.operate = mem_operate, .retain = mem_retain, .wake_check = mem_wake_check, \
-		.describe = mem_describe, \
+		.operate = mem_operate, .audit = mem_audit, .audits = mem_audits, \
+		.retain = mem_retain, .wake_check = mem_wake_check, .describe = mem_describe, \
 	}
 
 static const struct ob_store_ops concurrent_ops = MEM_OPS(OB_STORE_CONCURRENT_WRITERS);

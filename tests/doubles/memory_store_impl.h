@@ -68,7 +68,7 @@ struct mem_reader {
 
 struct mem_worker {
 	struct ob_uuid id;
-	char *reader, *hostname;
+	char *reader, *hostname, *state;
 	int32_t pid;
 	int64_t started_us, until_us;
 	uint64_t published, failed;
@@ -100,6 +100,9 @@ struct ob_memdb {
 	size_t worker_count, worker_capacity;
 	struct mem_minute *minutes; /* by minute and reader */
 	size_t minute_count, minute_capacity;
+	struct ob_audit_row *audit; /* by number; the texts are its own */
+	size_t audit_count, audit_capacity;
+	int64_t last_audit;
 };
 
 /* One connection. */
@@ -213,6 +216,13 @@ void mem_tell_taken(struct ob_memdb *db, const struct mem_reader *reader, uint32
 /* The row is new, or goes. */
 void mem_tell_row(struct ob_memdb *db, const struct mem_row *row, enum ob_memdb_cause cause);
 
+/* ---- the audit, memory_store_audit.c --------------------------------- */
+
+/* An entry, or `more` for the one of its plan. */
+void mem_audit_add(struct ob_memdb *db, const struct ob_audit_row *entry, uint64_t more);
+/* Those that are old go; `all`: every one. */
+void mem_audit_prune(struct ob_memdb *db, bool all);
+
 /* ---- the operations, see store.h ------------------------------------- */
 
 ob_store_tx_begin_fn mem_tx_begin;
@@ -241,6 +251,8 @@ ob_store_stats_fn mem_stats;
 ob_store_throughput_fn mem_throughput;
 ob_store_list_fn mem_list;
 ob_store_operate_fn mem_operate;
+ob_store_audit_fn mem_audit;
+ob_store_audits_fn mem_audits;
 ob_store_retain_fn mem_retain;
 
 #endif

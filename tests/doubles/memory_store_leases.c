@@ -39,6 +39,7 @@ static void remove_worker(struct ob_memdb *db, struct mem_worker *worker)
 
 	free(worker->reader);
 	free(worker->hostname);
+	free(worker->state);
 	memmove(worker, worker + 1, (size_t)(end - worker) * sizeof(*worker));
 }
 
@@ -83,6 +84,8 @@ int mem_beat(struct ob_store *store, const struct ob_worker *worker, int64_t ttl
 	/* A counter that fell is that of a worker that joined anew: it counts from 0. */
 	count_minute(db, mine->reader, worker->published - mine->published,
 		     worker->failed - mine->failed);
+	free(mine->state);
+	mine->state = mem_dup(worker->state.p ? worker->state : OB_STR(""));
 	mine->published = worker->published;
 	mine->failed = worker->failed;
 	mine->until_us = mem_after(mem_now(db), ttl_ms);
@@ -175,6 +178,7 @@ int mem_workers(struct ob_store *store, const char *name, struct ob_arena *arena
 			.heartbeat_until_us = from->until_us,
 			.published = from->published,
 			.failed = from->failed,
+			.state = mem_copy(arena, from->state),
 		};
 	}
 	*ret_workers = list;

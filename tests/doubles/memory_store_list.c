@@ -58,12 +58,17 @@ static bool is_text(const char *wanted, struct ob_str text)
 bool mem_matches(const struct ob_filter *filter, const struct mem_reader *reader,
 		 const struct mem_row *row, enum ob_view view)
 {
+	const struct mem_exception *e = reader ? mem_exception_find(reader, row->m.seq) : NULL;
 	const struct ob_message *m = &row->m;
 
+	if (m->seq < filter->from_seq || (filter->excepted && !e) ||
+	    (filter->error && (!e || !e->error || !strstr(e->error, filter->error))))
+		return false;
 	return is_text(reader ? reader->target : NULL, m->target) && is_text(filter->key, m->key) &&
 	       is_text(filter->aggregate_type, m->aggregate_type) &&
 	       is_text(filter->aggregate_id, m->aggregate_id) &&
 	       is_text(filter->event_type, m->event_type) &&
+	       is_text(filter->correlation_id, m->correlation_id) &&
 	       (!filter->id || ob_uuid_eq(filter->id, &m->id)) &&
 	       (!filter->views || filter->views & 1U << view);
 }
@@ -81,7 +86,7 @@ static int64_t published_at(const struct mem_reader *reader, const struct mem_ro
 }
 
 static void list_row(const struct mem_reader *reader, const struct mem_row *row, enum ob_view view,
-		     struct ob_batch *batch)
+		     bool brief, struct ob_batch *batch)
 {
 	const struct mem_exception *e = reader ? mem_exception_find(reader, row->m.seq) : NULL;
 	struct ob_message *to = ob_batch_add(batch);
@@ -90,6 +95,9 @@ static void list_row(const struct mem_reader *reader, const struct mem_row *row,
 		abort();
 	*to = row->m;
 	to->view = view;
+	to->payload_bytes = row->m.payload.p ? (int64_t)row->m.payload.n : -1;
+	if (brief)
+		to->payload = to->headers = to->snapshot = OB_STR_NULL;
 	if (view == OB_VIEW_PUBLISHED)
 		to->published_at_us = published_at(reader, row);
 	if (e) {
@@ -128,7 +136,7 @@ int mem_list(struct ob_store *store, const struct ob_filter *filter, struct ob_b
 		bool covered = reader && mem_covered(reader, row);
 		enum ob_view view = mem_view(db, reader, row, covered);
 		if (mem_matches(filter, reader, row, view))
-			list_row(reader, row, view, batch);
+			list_row(reader, row, view, filter->brief, batch);
 	}
 	*ret_now_us = mem_now(db);
 	return 0;

@@ -45,6 +45,7 @@ void mem_reader_drop(struct ob_memdb *db, const char *name)
 		if (strcmp(db->workers[i].reader, name) == 0) {
 			free(db->workers[i].reader);
 			free(db->workers[i].hostname);
+			free(db->workers[i].state);
 		} else {
 			db->workers[kept++] = db->workers[i];
 		}

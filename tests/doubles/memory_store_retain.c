@@ -48,6 +48,15 @@ static bool is_excepted(const struct ob_memdb *db, int64_t seq)
 	return false;
 }
 
+static bool is_asked(const struct ob_retain *retain, int64_t seq)
+{
+	for (size_t i = 0; i < retain->only_count; i++) {
+		if (retain->only[i] == seq)
+			return true;
+	}
+	return !retain->only;
+}
+
 static void remove_rows(struct ob_memdb *db, const struct ob_retain *retain,
 			struct ob_retained *done)
 {
@@ -60,7 +69,7 @@ static void remove_rows(struct ob_memdb *db, const struct ob_retain *retain,
 		struct mem_row *row = db->rows[i];
 		bool may_go = any && !row->writer &&
 			      ob_retain_may_go(&bound, row->m.seq, row->txid) &&
-			      !is_excepted(db, row->m.seq);
+			      !is_excepted(db, row->m.seq) && is_asked(retain, row->m.seq);
 
 		if (may_go && done->rows < retain->limit) {
 			mem_tell_row(db, row, OB_MEMDB_RETAINED);
@@ -194,6 +203,7 @@ int mem_retain(struct ob_store *store, const struct ob_retain *retain, struct ob
 			prune_journal(db, &db->readers[i]->journals[p], retain->published_ms);
 	}
 	prune_minutes(db);
+	mem_audit_prune(db, false);
 	if (retain->published_ms != OB_NEVER_MS)
 		find_holder(db, retain->published_ms, arena, &done);
 	mem_committed(store);

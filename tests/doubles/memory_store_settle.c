@@ -370,6 +370,12 @@ int mem_operate(struct ob_store *store, const struct ob_operate *operate, uint64
 	}
 	apply_decided(db, reader, list, changed);
 	mem_tell(db, reader, OB_MEMDB_OPERATED, NULL);
+	if (changed > 0 && operate->audit) {
+		struct ob_audit_row entry = *operate->audit;
+
+		entry.count = changed;
+		mem_audit_add(db, &entry, changed);
+	}
 	if (changed > 0)
 		mem_committed(store);
 	*ret_changed = changed;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers, compiled as strict C99, and a program that uses only the shared libraries. */
+#include <outbox/aggregate.h>
+#include <outbox/crypt.h>
+#include <outbox/events.h>
+#include <outbox/inbox.h>
 #include <outbox/relay.h>
+#include <outbox/serialize.h>
 #include <outbox/sqlite.h>
 
 #include <stdio.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers, compiled as C++, and a program that uses only the shared libraries. */
 #define X /* a macro of the user's must not collide with ours */
+#include <outbox/aggregate.h>
+#include <outbox/crypt.h>
+#include <outbox/events.h>
+#include <outbox/inbox.h>
+#include <outbox/serialize.h>
 #include <outbox/relay.h>
 #include <outbox/sqlite.h>
 

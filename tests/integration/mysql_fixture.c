@@ -111,7 +111,7 @@ const char *text(MYSQL *db, const char *query)
 
 	ck_assert_msg(mysql_query(db, query) == 0, "%s: %s", query, mysql_error(db));
 	MYSQL_RES *result = mysql_store_result(db);
-	ck_assert_ptr_nonnull(result);
+	ck_assert_msg(result != NULL, "%s: %s", query, mysql_error(db));
 	MYSQL_ROW row = mysql_fetch_row(result);
 	(void)snprintf(value, sizeof(value), "%s", !row ? "(no row)" : !row[0] ? "(null)" : row[0]);
 	mysql_free_result(result);

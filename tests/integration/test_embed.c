@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -624,7 +625,63 @@ OB_TEST(wrong_options_are_named)
 }
 OB_TEST_END
 
-OB_SUITE("embed", a_mixed_batch_is_decided_message_by_message, a_handler_sees_the_whole_message,
+/* Counts what it sees in a table of the same database; one payload always fails. */
+static enum outbox_relay_result count_in_tx(void *arg, const struct outbox_relay_message *message,
+					    outbox_relay_call *call)
+{
+	sqlite3 *db = outbox_relay_connection(call);
+	char sql[256];
+
+	(void)arg;
+	if (!db || !outbox_relay_writer(call))
+		return OUTBOX_RELAY_REJECT;
+	(void)snprintf(sql, sizeof(sql), "INSERT INTO counted VALUES ('%s')", message->id);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return OUTBOX_RELAY_REJECT;
+	/* What it wrote is undone with the failure. */
+	return memcmp(message->payload, "\"bad\"", 5) == 0 ? OUTBOX_RELAY_RETRY : OUTBOX_RELAY_OK;
+}
+
+static void run_sql(const char *sql, int64_t *ret)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+
+	ck_assert_int_eq(sqlite3_open(url + 7, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+	int rc = sqlite3_step(stmt);
+	ck_assert(rc == SQLITE_ROW || rc == SQLITE_DONE);
+	if (ret)
+		*ret = sqlite3_column_int64(stmt, 0);
+	(void)sqlite3_finalize(stmt);
+	(void)sqlite3_close(db);
+}
+
+OB_TEST(a_handler_in_the_transaction_has_its_effect_exactly_once)
+{
+	int64_t counted = 0;
+
+	begin();
+	run_sql("CREATE TABLE counted (id TEXT PRIMARY KEY)", NULL);
+	push("1", "\"a\"");
+	push("2", "\"bad\"");
+	push("1", "\"b\"");
+	push("2", "\"c\"");
+	start((struct outbox_relay_options){ .handler = count_in_tx,
+					     .flags = OUTBOX_RELAY_IN_TRANSACTION });
+	ck_assert_int_eq(outbox_wait_caught_up(url, "default", 0, &error), OUTBOX_EINVAL);
+	once(3);
+	run_sql("SELECT count(*) FROM counted", &counted);
+	ck_assert_int_eq(counted, 2);
+	check_row("\"bad\"", OB_VIEW_FAILED, 1, "the handler failed");
+	check_row("\"c\"", OB_VIEW_PARKED, 0, NULL);
+	ck_assert_int_eq(outbox_wait_caught_up(url, "default", 1, &error), 0);
+	end();
+}
+OB_TEST_END
+
+OB_SUITE("embed", a_handler_in_the_transaction_has_its_effect_exactly_once,
+	 a_mixed_batch_is_decided_message_by_message, a_handler_sees_the_whole_message,
 	 an_empty_tick_reports_zeros_and_the_backoff, pending_is_counted_when_asked_for,
 	 a_failing_message_holds_its_key_only, the_last_attempt_is_said_to_be_the_last,
 	 a_failure_that_is_an_outage_is_not_said_to_be_the_last,

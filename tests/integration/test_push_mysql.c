@@ -2,6 +2,7 @@
 /* Pushing on the application's own connection to a real MariaDB. */
 #include "mysql_fixture.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -457,6 +458,44 @@ OB_TEST(a_table_that_does_not_fit_is_refused_when_opening)
 }
 OB_TEST_END
 
+static void *push_one(void *arg)
+{
+	/* Bytes that are no text in any character set. */
+	static const char id[] = "a15cee50-98b6-7ffe-8081-c0c1f5a0b027";
+	struct outbox_message message = { GOOD, .id = id };
+
+	return outbox_push(arg, &message, 1, NULL, &error) == 0 ? arg : NULL;
+}
+
+/* Whoever watches the server must not be disturbed by an id in the text of a statement. */
+OB_TEST(the_list_of_processes_can_be_read_while_an_insert_waits)
+{
+	pthread_t thread;
+	void *done;
+
+	fixture_begin(4);
+	MYSQL *db = fixture_connect("root"), *other = fixture_connect("root");
+	outbox *ob = writer(db, NULL);
+	sql(db, "START TRANSACTION");
+	sql(other, "LOCK TABLES outbox READ");
+	ck_assert_int_eq(pthread_create(&thread, NULL, push_one, ob), 0);
+	while (number(admin,
+		      "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE "
+		      "'Waiting for table%' AND INFO LIKE 'INSERT%'") == 0)
+		(void)poll(NULL, 0, 5);
+	sql(other, "UNLOCK TABLES");
+	ck_assert_int_eq(pthread_join(thread, &done), 0);
+	ck_assert_msg(done == ob, "%s", error.message);
+	sql(db, "COMMIT");
+	ck_assert_str_eq(text(admin, "SELECT HEX(id) FROM outbox"),
+			 "A15CEE5098B67FFE8081C0C1F5A0B027");
+	outbox_close(ob);
+	mysql_close(other);
+	mysql_close(db);
+	fixture_end();
+}
+OB_TEST_END
+
 MYSQL_SUITE("MySQL push", a_push_outside_a_transaction_is_refused,
 	    what_is_rolled_back_leaves_nothing, every_field_arrives_whatever_the_session_is,
 	    duplicates_are_told_apart_and_leave_the_transaction_usable,
@@ -466,4 +505,5 @@ MYSQL_SUITE("MySQL push", a_push_outside_a_transaction_is_refused,
 	    the_tables_own_check_names_the_document, a_lock_that_lasts_is_busy_and_costs_nothing,
 	    a_deadlock_costs_the_whole_transaction_and_the_error_says_so,
 	    a_session_that_was_reset_goes_on, a_lost_connection_is_named,
-	    a_table_that_does_not_fit_is_refused_when_opening)
+	    a_table_that_does_not_fit_is_refused_when_opening,
+	    the_list_of_processes_can_be_read_while_an_insert_waits)

@@ -541,6 +541,48 @@ OB_TEST(errors_have_their_kinds)
 }
 OB_TEST_END
 
+static const char *probe_text(struct ob_sink *sink, const char *topic, enum ob_level *ret_worst)
+{
+	static char text[2000];
+	const struct ob_str name = ob_str(topic);
+	struct ob_findings found;
+	struct ob_err err = OB_ERR_INIT;
+	size_t n = 0;
+
+	ob_findings_init(&found);
+	int r = ob_sink_probe(sink, &name, 1, &found, &err);
+	ck_assert_msg(r == 0, "%s", err.msg);
+	text[0] = '\0';
+	for (size_t i = 0; i < found.count; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s: %.*s\n",
+				      found.list[i].check->code, (int)found.list[i].text.n,
+				      found.list[i].text.p);
+	*ret_worst = ob_findings_worst(&found);
+	ob_findings_done(&found);
+	return text;
+}
+
+OB_TEST(a_probe_tells_of_topics_and_makes_none)
+{
+	struct ob_sink *sink = start("window", "10");
+	enum ob_level worst;
+
+	kafka_mock_tell(&mock, "topic orders 3");
+	const char *text = probe_text(sink, "orders", &worst);
+	ck_assert_msg(strstr(text, "kafka_destination: topic orders has 3 partition(s)"), "%s",
+		      text);
+	ck_assert_msg(strstr(text, "kafka_copies: topic orders has 2 copies, all up to date"), "%s",
+		      text);
+	ck_assert_int_eq(worst, OB_LEVEL_OK);
+	for (int i = 0; i < 2; i++) {
+		text = probe_text(sink, "nobody", &worst);
+		ck_assert_msg(strstr(text, "kafka_destination: topic nobody is not there"), "%s",
+			      text);
+	}
+	stop(sink);
+}
+OB_TEST_END
+
 OB_SUITE("sink kafka", a_record_says_what_the_message_is, a_destination_that_is_no_topic_is_refused,
 	 the_largest_message_goes_and_the_next_byte_is_refused,
 	 messages_up_to_16_mb_arrive_byte_for_byte, nothing_behind_a_refused_message_is_stored,
@@ -552,4 +594,5 @@ OB_SUITE("sink kafka", a_record_says_what_the_message_is, a_destination_that_is_
 	 a_topic_that_is_not_there_is_about_its_messages, a_key_waits_when_it_goes_to_another_topic,
 	 brokers_that_are_not_there_are_an_outage,
 	 a_login_that_fails_is_an_outage_and_costs_no_message,
-	 properties_pass_but_for_those_that_break_promises, errors_have_their_kinds)
+	 properties_pass_but_for_those_that_break_promises, errors_have_their_kinds,
+	 a_probe_tells_of_topics_and_makes_none)

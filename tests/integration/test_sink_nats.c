@@ -483,6 +483,54 @@ OB_TEST(a_server_that_ends_is_an_outage_and_the_next_one_is_asked)
 }
 OB_TEST_END
 
+static void in_memory(jsStreamConfig *config)
+{
+	config->Storage = js_MemoryStorage;
+	config->MaxMsgs = 100;
+	config->Discard = js_DiscardOld;
+}
+
+static void expect_finding(const struct ob_findings *found, const char *code, enum ob_level level,
+			   const char *text)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		const struct ob_finding *f = &found->list[i];
+
+		if (strcmp(f->check->code, code) == 0 && f->level == level &&
+		    memmem(f->text.p, f->text.n, text, strlen(text)))
+			return;
+	}
+	ck_abort_msg("no %s %s: %s", ob_level_name(level), code, text);
+}
+
+OB_TEST(a_probe_tells_of_the_streams_of_the_destinations)
+{
+	const struct ob_str names[] = { OB_STR("orders.eu"), OB_STR("nobody.listens"),
+					OB_STR("fast.x") };
+	struct ob_sink *sink = begin(NULL);
+	struct ob_findings found;
+	struct ob_err err = OB_ERR_INIT;
+
+	nats_stream_add(&server, "FAST", "fast.>", in_memory);
+	ob_findings_init(&found);
+	int r = ob_sink_probe(sink, names, 3, &found, &err);
+	ck_assert_msg(r == 0, "%s", err.msg);
+	expect_finding(&found, "nats_destination", OB_LEVEL_OK,
+		       "stream S listens to subject orders.eu");
+	expect_finding(&found, "nats_storage", OB_LEVEL_OK, "stream S is in files");
+	expect_finding(&found, "nats_copies", OB_LEVEL_WARNING, "stream S has one copy");
+	expect_finding(&found, "nats_destination", OB_LEVEL_WARNING,
+		       "no stream listens to subject nobody.listens: messages to it wait");
+	expect_finding(&found, "nats_storage", OB_LEVEL_WARNING, "stream FAST is in memory");
+	expect_finding(&found, "nats_limits", OB_LEVEL_WARNING, "stream FAST drops its oldest");
+	/* The sink's own connection is as it was. */
+	deliver(sink, 3, "orders.eu");
+	ck_assert_uint_eq(nats_stream_count(&server, "S"), 3);
+	ob_findings_done(&found);
+	end(sink);
+}
+OB_TEST_END
+
 OB_SUITE_NEEDS("nats sink", nats_server_missing(), every_header_has_its_name_and_none_can_be_forged,
 	       a_second_copy_is_confirmed_and_not_stored,
 	       the_name_of_the_id_elsewhere_in_the_headers_does_not_defeat_deduplication,
@@ -495,4 +543,5 @@ OB_SUITE_NEEDS("nats sink", nats_server_missing(), every_header_has_its_name_and
 	       a_server_that_stops_is_an_outage_after_our_own_deadline,
 	       acknowledgements_that_are_cut_off_fail_everything_unconfirmed,
 	       what_is_forgotten_is_not_sent_any_more,
-	       a_server_that_ends_is_an_outage_and_the_next_one_is_asked)
+	       a_server_that_ends_is_an_outage_and_the_next_one_is_asked,
+	       a_probe_tells_of_the_streams_of_the_destinations)

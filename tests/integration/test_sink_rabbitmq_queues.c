@@ -150,6 +150,46 @@ OB_TEST(a_stuck_queue_is_about_its_messages_alone)
 }
 OB_TEST_END
 
+static void probe(struct ob_sink *sink, const char *name, enum ob_level level, const char *text)
+{
+	const struct ob_str destination = ob_str(name);
+	struct ob_findings found;
+	struct ob_err err = OB_ERR_INIT;
+
+	ob_findings_init(&found);
+	int r = ob_sink_probe(sink, &destination, 1, &found, &err);
+	ck_assert_msg(r == 0, "%s", err.msg);
+	ck_assert_uint_eq(found.count, 1);
+	ck_assert_str_eq(found.list[0].check->code, "rabbitmq_destination");
+	ck_assert_int_eq(found.list[0].level, level);
+	ck_assert_str_eq(found.list[0].text.p, text);
+	ob_findings_done(&found);
+}
+
+OB_TEST(a_probe_tells_whether_the_destination_is_there)
+{
+	struct ob_sink *sink = begin("30s");
+
+	rabbitmq_queue(client, "probed", 0);
+	for (int i = 0; i < 2; i++) {
+		probe(sink, "nobody", OB_LEVEL_WARNING,
+		      "queue nobody is not there: messages to it fail");
+		probe(sink, "probed", OB_LEVEL_OK, "queue probed is there");
+	}
+	/* The channel of messages is as it was. */
+	send_row(sink, 3, "probed");
+	expect_all(OB_ERR_NONE);
+	ob_sink_free(sink);
+	sink = make_sink(url_of(""), "exchange", "shop", NULL);
+	must_open(sink);
+	probe(sink, "any", OB_LEVEL_WARNING, "exchange shop is not there: messages to it fail");
+	rabbitmq_exchange(client, "shop", "topic");
+	probe(sink, "any", OB_LEVEL_OK, "exchange shop is there");
+	end(sink);
+}
+OB_TEST_END
+
 RABBITMQ_SUITE("rabbitmq queues", a_quorum_queue_has_what_it_confirmed,
 	       a_full_queue_has_what_it_confirmed_and_no_more,
-	       a_stuck_queue_is_about_its_messages_alone)
+	       a_stuck_queue_is_about_its_messages_alone,
+	       a_probe_tells_whether_the_destination_is_there)

@@ -158,10 +158,15 @@ OB_TEST(a_server_that_may_evict_streams_is_named)
 		make_sink(url_of("u:secret@", 0), "username", "default", "password", "any", NULL);
 	redis_do(&server, "CONFIG", "SET", "requirepass", "any", NULL);
 	must_open(sink);
-	ob_sink_advise(sink, &text);
-	ck_assert_str_eq(ob_buf_str(&text),
-			 "a full redis may throw away whole streams: set maxmemory-policy to "
-			 "noeviction, it is allkeys-lru\n");
+	struct ob_findings found;
+	ob_findings_init(&found);
+	ob_sink_advise(sink, &found);
+	ck_assert_uint_eq(found.count, 1);
+	ck_assert_int_eq(found.list[0].level, OB_LEVEL_WARNING);
+	ck_assert_str_eq(found.list[0].text.p,
+			 "a full redis may throw away whole streams: maxmemory-policy is "
+			 "allkeys-lru");
+	ob_findings_done(&found);
 	ob_sink_describe(sink, &text);
 	ck_assert_ptr_null(strstr(ob_buf_str(&text), "secret"));
 	ob_buf_done(&text);

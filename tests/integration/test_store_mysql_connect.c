@@ -110,9 +110,17 @@ OB_TEST_END
 static const char *advice(struct ob_store *store)
 {
 	static struct ob_buf lines = OB_BUF_INIT(1 << 16);
+	struct ob_findings found;
 
 	ob_buf_clear(&lines);
-	ok(ob_store_advise(store, &lines, &fault));
+	ob_findings_init(&found);
+	ok(ob_store_diagnose(store, &found, &fault));
+	for (size_t i = 0; i < found.count; i++) {
+		if (found.list[i].level != OB_LEVEL_OK)
+			ob_buf_addf(&lines, "%s; %s\n", found.list[i].text.p,
+				    found.list[i].check->advice);
+	}
+	ob_findings_done(&found);
 	return ob_buf_str(&lines);
 }
 

@@ -77,8 +77,9 @@ static void expect_operations(struct ob_store *store)
 	ok(ob_store_list(store, &filter, &batch, &now, &err));
 	ck_assert_uint_eq(batch.count, 0);
 	filter.views = 0;
-	ok(ob_store_operate(store, &(struct ob_operate){ OB_VERB_DISCARD, filter }, &changed,
-			    &refused, &err));
+	ok(ob_store_operate(store,
+			    &(struct ob_operate){ .verb = OB_VERB_DISCARD, .filter = filter },
+			    &changed, &refused, &err));
 	ck_assert_uint_eq(refused, 2);
 	ok(ob_store_stats(store, NULL, 10, &arena, &stats, &count, &now, &err));
 	ok(ob_store_readers(store, &arena, &readers, &count, &err));
@@ -86,7 +87,7 @@ static void expect_operations(struct ob_store *store)
 	ok(ob_store_resize(store, 3, &err));
 	ok(ob_store_reader_seek(store, "default", &(struct ob_place){ OB_START_SEQ, 2 }, &err));
 	ck_assert_str_eq(delivered(store), "b");
-	ok(ob_store_retain(store, &(struct ob_retain){ 0, 0, 1 }, &arena, &done, &err));
+	ok(ob_store_retain(store, &(struct ob_retain){ .limit = 1 }, &arena, &done, &err));
 	ck_assert_uint_eq(done.rows, 1);
 	ck_assert(done.more);
 	ob_arena_done(&arena);

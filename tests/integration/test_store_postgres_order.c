@@ -152,9 +152,17 @@ OB_TEST_END
 static const char *advice(struct ob_store *store)
 {
 	static struct ob_buf lines = OB_BUF_INIT(1 << 16);
+	struct ob_findings found;
 
 	ob_buf_clear(&lines);
-	ok(ob_store_advise(store, &lines, &err));
+	ob_findings_init(&found);
+	ok(ob_store_diagnose(store, &found, &err));
+	for (size_t i = 0; i < found.count; i++) {
+		if (found.list[i].level != OB_LEVEL_OK)
+			ob_buf_addf(&lines, "%s; %s\n", found.list[i].text.p,
+				    found.list[i].check->advice);
+	}
+	ob_findings_done(&found);
 	return ob_buf_str(&lines);
 }
 
@@ -165,7 +173,7 @@ static const char *advice(struct ob_store *store)
 OB_TEST(a_producer_that_does_not_wait_for_the_disk_is_warned_about)
 {
 	static const char *const lazy[] = { "wal_writer_delay=10s", "max_prepared_transactions=5",
-					    "fsync=on", NULL };
+					    "fsync=on", "full_page_writes=on", NULL };
 	const struct ob_opt_value options[] = { { "settle_durable", "true" }, { NULL, NULL } };
 	struct pg_server shared = server;
 	struct worker w;

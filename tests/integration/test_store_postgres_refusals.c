@@ -159,8 +159,9 @@ OB_TEST_END
 static void expect_work(struct ob_store *relay)
 {
 	const struct ob_decide decide = { .ordering = OB_ORDER_KEY };
-	const struct ob_operate retry = { OB_VERB_RETRY, { .reader = "default" } };
-	const struct ob_retain at_once = { 0, 0, 100 };
+	const struct ob_operate retry = { .verb = OB_VERB_RETRY,
+					  .filter = { .reader = "default" } };
+	const struct ob_retain at_once = { .limit = 100 };
 	struct ob_arena arena = OB_ARENA_INIT(1 << 20);
 	struct ob_change changes[2];
 	uint64_t changed, refused;
@@ -212,7 +213,7 @@ OB_TEST(missing_rights_are_named_with_the_table)
 		     "outbox_exceptions TO relay");
 	exec(app,
 	     "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_exceptions, outbox_workers, "
-	     "outbox_leases, outbox_throughput TO relay");
+	     "outbox_leases, outbox_throughput, outbox_audit TO relay");
 	exec(app, "GRANT SELECT ON outbox_meta TO relay");
 	ok(ob_store_check(relay, &err));
 	/* These are enough for the whole of its work, also without a look at the sequence. */

@@ -2,8 +2,6 @@
 /* A plain, blocking client of a RabbitMQ under test: makes queues and reads them. */
 #include "rabbitmq_server.h"
 
-#include "config.h"
-
 #if HAVE_RABBITMQ_FOLDER
 #include <rabbitmq-c/tcp_socket.h>
 #else

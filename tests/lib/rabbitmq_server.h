@@ -14,8 +14,13 @@
 #define OB_TESTS_RABBITMQ_SERVER_H
 
 #include "certs.h"
+#include "config.h"
 
+#if HAVE_RABBITMQ_FOLDER
+#include <rabbitmq-c/amqp.h>
+#else
 #include <amqp.h>
+#endif
 #include <stdbool.h>
 #include <sys/types.h>
 

@@ -2,6 +2,8 @@
 /* Feeds stdin and drains both outputs at once, so that no pipe can block the other. */
 #include "run.h"
 
+#include "server.h"
+
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -173,15 +175,10 @@ void ob_temp_dir_remove(const char *dir)
 
 int free_port(void)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(any);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int port = server_free_port();
 
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-	(void)close(fd);
-	return ntohs(any.sin_port);
+	ck_assert_int_gt(port, 0);
+	return port;
 }
 
 int listen_on(int port, int *ret_port)

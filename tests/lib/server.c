@@ -139,19 +139,3 @@ bool server_end(pid_t *pid, int sig)
 	*pid = 0;
 	return true;
 }
-
-int server_free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int port = 0;
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, size) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&at, &size) == 0)
-		port = ntohs(at.sin_port);
-	if (fd >= 0)
-		(void)close(fd);
-	return port;
-}

@@ -363,6 +363,9 @@ static void check_operated(struct sim *sim, struct sim_message *m,
 		ok = ok && after->state == OB_STATE_DISCARDED;
 		m->removed = true;
 		break;
+	case OB_VERB_DELIVER: /* not among what the simulated operator does */
+		ok = false;
+		break;
 	}
 	if (!ok)
 		illegal(sim, m, change);

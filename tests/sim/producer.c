@@ -241,6 +241,8 @@ static void operate(struct sim *sim, struct ob_operate *operate)
 	case OB_VERB_DISCARD:
 		sim->counts.op_discard += changed;
 		break;
+	case OB_VERB_DELIVER: /* not drawn */
+		break;
 	}
 }
 

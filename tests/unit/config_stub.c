@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Backends that exist in name only, with options of every kind, for the tests of the configuration.
  */
+#include "feed/feed.h"
 #include "sink/sink.h"
 #include "store/store.h"
 
@@ -145,4 +146,73 @@ int ob_sink_check_binary(const struct ob_sink_ops *ops, const struct ob_opt_valu
 			  "CloudEvents has no binary mode for a sink of type '%s'; use "
 			  "cloudevents-structured",
 			  ops->name);
+}
+
+/* A source whose connection is the sink `file`. */
+struct stub_feed {
+	struct ob_feed base;
+	char *stream;
+};
+
+static const struct ob_opt feed_opts[] = {
+	{
+		.name = "stream",
+		.type = OB_OPT_STR,
+		.offset = offsetof(struct stub_feed, stream),
+		.flags = OB_OPT_REQUIRED,
+		.help = "The stream.",
+	},
+	OB_OPT_END,
+};
+
+static const char *const feed_link_opts[] = { "path", NULL };
+
+static const struct ob_feed_ops feed_ops = { .name = "redis",
+					     .size = sizeof(struct stub_feed),
+					     .opts = feed_opts,
+					     .link = &sink_ops,
+					     .link_opts = feed_link_opts };
+
+const struct ob_feed_backend ob_feed_backends[] = {
+	{ .name = "redis", .ops = &feed_ops, .help = "Stub." },
+	{ .name = NULL },
+};
+
+int ob_feed_find(const char *type, const struct ob_feed_backend **ret_backend, struct ob_err *err)
+{
+	if (strcmp(type, "redis") != 0)
+		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "no such source '%s'", type);
+	*ret_backend = &ob_feed_backends[0];
+	return 0;
+}
+
+const struct ob_opt *ob_feed_opt(const struct ob_feed_ops *ops, const char *name)
+{
+	if (strcmp(name, "path") == 0)
+		return ob_opt_find(ops->link->opts, name);
+	return ob_opt_find(ops->opts, name);
+}
+
+int ob_feed_check(const struct ob_feed_conf *conf, struct ob_err *err)
+{
+	for (size_t i = 0; i < conf->option_count; i++) {
+		if (strcmp(conf->options[i].value, "nowhere") == 0)
+			return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "there is no stream");
+	}
+	return 0;
+}
+
+int ob_message_sql_parse(const struct ob_store_ops *ops, const char *text,
+			 struct ob_message_sql **ret_sql, struct ob_err *err)
+{
+	(void)ops;
+	*ret_sql = NULL;
+	return strstr(text, ":wrong")
+		       ? ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "no value ':wrong'")
+		       : 0;
+}
+
+void ob_message_sql_free(struct ob_message_sql *sql)
+{
+	(void)sql;
 }

@@ -57,6 +57,15 @@ static void listen(void *arg, enum ob_log_level level, const char *line)
 	ob_buf_adds(&rig->said, "\n");
 }
 
+/* Before and after each call. */
+static void pass_time(void *arg)
+{
+	struct rig *rig = arg;
+
+	if (rig->leaser_steps)
+		ob_clock_advance_us(&rig->clock, rig->lease_call_us / 2);
+}
+
 void rig_init_kind(struct rig *rig, enum ob_memdb_kind kind)
 {
 	struct ob_err err = OB_ERR_INIT;
@@ -92,7 +101,9 @@ void rig_init_kind(struct rig *rig, enum ob_memdb_kind kind)
 							.clock = &rig->clock.clock,
 							.partition_count = RIG_PARTITIONS,
 							.new_id = next_id,
-							.new_id_arg = rig });
+							.new_id_arg = rig,
+							.pass_time = pass_time,
+							.pass_time_arg = rig });
 	ok(ob_store_memory_open(rig->db, &rig->writer, &err), &err);
 	ok(ob_store_memory_open(rig->db, &rig->side, &err), &err);
 	memory = rig->side->ops;
@@ -339,8 +350,11 @@ static bool step_node(struct rig_node *node, int64_t *wake)
 {
 	struct ob_step step;
 	int64_t at = INT64_MAX;
-	bool worked = !node->leaser_hangs && ob_leaser_step(&node->leaser, &at);
+	bool worked;
 
+	the_rig->leaser_steps = true;
+	worked = !node->leaser_hangs && ob_leaser_step(&node->leaser, &at);
+	the_rig->leaser_steps = false;
 	if (at < *wake)
 		*wake = at;
 

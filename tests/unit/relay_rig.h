@@ -45,6 +45,8 @@ struct rig {
 	int64_t end_seq;                 /* likewise */
 	struct rig_node nodes[4];
 	uint32_t node_count;
+	int64_t lease_call_us; /* each call of a leaser takes so long */
+	bool leaser_steps;     /* one does just now */
 	/* called before the worker's call reaches the database; NULL: nothing */
 	void (*on_take_over)(struct rig_node *node);
 	void (*on_read)(struct rig_node *node, const struct ob_read *read);

@@ -150,6 +150,7 @@ OB_TEST(after_a_failed_call_the_worker_is_cut_off_until_the_next_heartbeat)
 	ck_assert_uint_eq(rig.log.count, 0);
 	/* Beaten first, long before it would be time. */
 	rig_run_ms(&rig, 200);
+	ck_assert(rig_said(&rig, "store is back"));
 	ck_assert(!atomic_load(&rig.nodes[0].view.cut));
 	ck_assert_uint_eq(rig.log.count, 1);
 	ck_assert_uint_eq(owned(0), 8);

@@ -10,7 +10,10 @@ OB_TEST(unknown_keys_are_refused_with_a_guess)
 		"c.yaml:4:5: unknown key 'batch_sizee' in relays[0]; did you mean 'batch_size'?\n");
 	config_bad(STORE "storess: 1\n",
 		   "c.yaml:2:1: unknown key 'storess'; did you mean 'stores'?\n");
-	config_bad(STORE "monitor: { listen: x }\n", "c.yaml:2:1: unknown key 'monitor'\n");
+	config_bad(STORE "schedule: { every: x }\n", "c.yaml:2:1: unknown key 'schedule'\n");
+	config_bad(STORE "monitor: { listen: x }\n",
+		   "c.yaml:2:20: monitor.listen: 'x' is no address to listen at; write "
+		   "127.0.0.1:8025, [::1]:8025 or unix:/run/outbox.sock\n");
 	config_bad(RELAY("lease_ttl: 1s"),
 		   "c.yaml:5:5: unknown key 'lease_ttl' in relays[0]; it belongs into 'leasing'\n");
 	config_bad(RELAY("retry: { jiter: 1 }"),
@@ -94,6 +97,48 @@ OB_TEST(wrong_kinds_of_nodes_are_named)
 		   "c.yaml:1:1: the file must be a mapping such as 'stores: ...', not a list\n");
 	config_bad("hello\n",
 		   "c.yaml:1:1: the file must be a mapping such as 'stores: ...', not a text\n");
+}
+OB_TEST_END
+
+#define CONSUMER(text) \
+	STORE "consumers:\n  - name: billing\n    source: { type: redis, path: p, stream: s }\n  " \
+	      "  " text "\n"
+
+OB_TEST(consumers_are_checked_as_a_whole)
+{
+	config_bad(STORE "consumers: [ { name: a, sql: x } ]\n",
+		   "c.yaml:1:1: consumers[0].source is missing: write for example 'source: { type: "
+		   "redis, url: \"redis://localhost\", stream: orders }'\n");
+	config_bad(STORE "consumers:\n  - name: a\n    sql: x\n    source: { type: ibm }\n",
+		   "c.yaml:5:21: consumers[0].source.type: no such source 'ibm'\n");
+	config_bad(STORE
+		   "consumers:\n  - name: a\n    sql: x\n    source: { type: redis, path: p, "
+		   "streem: s, stream: nowhere }\n",
+		   "c.yaml:5:37: unknown key 'streem' in consumers[0].source; did you mean "
+		   "'stream'?\n");
+	config_bad(STORE
+		   "consumers:\n  - name: a\n    sql: x\n    source: { type: redis, path: p, "
+		   "stream: nowhere }\n",
+		   "c.yaml:5:13: consumers[0].source: there is no stream\n");
+	config_bad(CONSUMER("dedup: ids"),
+		   "c.yaml:3:5: consumers[0] has no handler: write 'sql', 'exec' or 'http'\n");
+	config_bad(CONSUMER("sql: 'CALL f(:wrong)'"),
+		   "c.yaml:5:10: consumers[0].sql: no value ':wrong'\n");
+	config_bad(CONSUMER("sql: x\n    http: { }"),
+		   "c.yaml:5:10: consumers[0].sql: a consumer has one handler\n");
+	config_bad(CONSUMER("sql: x\n    store: other"),
+		   "c.yaml:6:12: consumers[0].store: no store 'other' in 'stores'\n");
+	config_bad(
+		CONSUMER("http: { }\n    dedup: position"),
+		"c.yaml:6:12: consumers[0].dedup: position needs an sql handler, whose transaction "
+		"it is written in\n");
+	config_bad(CONSUMER("sql: x\n    dedup: position"),
+		   "c.yaml:6:12: consumers[0].dedup: the redis source has no positions\n");
+	config_bad(
+		CONSUMER("sql: x\n    dead_letters: { sink: x, destination: y }"),
+		"c.yaml:6:19: consumers[0].dead_letters.sink: no sink 'x' in 'sinks'\n"
+		"c.yaml:6:19: consumers[0].dead_letters needs 'on_dead: release': a message that "
+		"leaves cannot hold its key\n");
 }
 OB_TEST_END
 
@@ -386,9 +431,10 @@ OB_TEST_END
 
 OB_SUITE("config faults", unknown_keys_are_refused_with_a_guess,
 	 keys_that_are_gone_say_what_to_write, wrong_kinds_of_nodes_are_named,
-	 values_out_of_range_say_what_may_stand_there, duplicate_keys_are_found_everywhere,
-	 required_keys_are_missed_at_their_section, a_file_without_a_store_is_refused,
-	 backends_are_looked_up, a_sink_checks_its_options_together, names_are_checked,
+	 values_out_of_range_say_what_may_stand_there, consumers_are_checked_as_a_whole,
+	 duplicate_keys_are_found_everywhere, required_keys_are_missed_at_their_section,
+	 a_file_without_a_store_is_refused, backends_are_looked_up,
+	 a_sink_checks_its_options_together, names_are_checked,
 	 two_stores_may_each_have_a_relay_of_the_same_name, a_relay_names_what_exists,
 	 values_must_fit_together, a_layout_is_checked,
 	 all_faults_come_at_once_in_the_order_of_the_file, fifty_faults_are_enough,

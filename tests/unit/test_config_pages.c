@@ -73,10 +73,13 @@ OB_TEST(every_commented_default_of_the_sample_loads)
 		line += spaces % 2;
 		ob_buf_add(&fixed, (struct ob_str){ line, (size_t)(end + 1 - line) });
 	}
-	/* The stub's secrets have no default that may stand there. */
-	char *pin = strstr(fixed.data, "    pin:");
-	ck_assert_ptr_nonnull(pin);
-	*pin = '#';
+	/* An address and secrets have no default that may stand there. */
+	static const char *const empty[] = { "    pin:", "  listen:", "  token:" };
+	for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) {
+		char *line = strstr(fixed.data, empty[i]);
+		ck_assert_msg(line, "no '%s'", empty[i]);
+		*line = '#';
+	}
 	CONFIG c = config_load(ob_buf_view(&fixed));
 	CONFIG dflt = config_good(BOTH);
 	ck_assert_int_eq(c->stores[0].retention.dead_ms, OB_NEVER_MS);

@@ -65,10 +65,10 @@ OB_TEST(the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut)
 	ob_metrics_init(&metrics, &(struct ob_uuid){ { 0 } });
 	for (int i = 0; i < 7; i++) {
 		(void)ob_err_set(&err, OUTBOX_ESINK, OB_ERR_RETRY, "error %d", i);
-		ob_metrics_error(&metrics, i, &err, NULL);
+		ob_metrics_error(&metrics, OB_ERROR_OF_SINK, i, &err, NULL);
 	}
 	memset(err.msg, 'x', sizeof(err.msg) - 1);
-	ob_metrics_error(&metrics, 7, &err, NULL);
+	ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 7, &err, NULL);
 	ob_metrics_read(&metrics, &data);
 	ck_assert_uint_eq(data.error_count, 5);
 	ck_assert_str_eq(data.errors[0].text, "error 3");
@@ -77,7 +77,7 @@ OB_TEST(the_last_five_errors_are_kept_newest_last_and_long_ones_are_cut)
 	ck_assert_str_eq(data.errors[4].text + strlen(data.errors[4].text) - 3, "\xe2\x80\xa6");
 	/* An older one than those that are kept. */
 	(void)ob_err_set(&err, OUTBOX_ESINK, OB_ERR_RETRY, "too old");
-	ob_metrics_error(&metrics, 2, &err, NULL);
+	ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 2, &err, NULL);
 	ob_metrics_read(&metrics, &data);
 	ck_assert_uint_eq(data.error_count, 5);
 	ck_assert_str_eq(data.errors[0].text, "error 3");
@@ -97,13 +97,13 @@ OB_TEST(a_text_is_cut_between_two_characters)
 	ob_metrics_init(&metrics, &(struct ob_uuid){ { 0 } });
 	memset(text, 'x', OB_LAST_ERROR_TEXT - 1);
 	memcpy(err.msg, text, sizeof(text));
-	ob_metrics_error(&metrics, 1, &err, NULL);
+	ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 1, &err, NULL);
 	err.msg[OB_LAST_ERROR_TEXT - 1] = 'x';
-	ob_metrics_error(&metrics, 2, &err, NULL);
+	ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 2, &err, NULL);
 	/* One byte, so that the limit falls into the middle of a character. */
 	for (size_t i = 1; i < OB_LAST_ERROR_TEXT; i += 2)
 		memcpy(err.msg + i, "\xc3\xa9", 2);
-	ob_metrics_error(&metrics, 3, &err, &(struct ob_uuid){ { 7 } });
+	ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 3, &err, &(struct ob_uuid){ { 7 } });
 	ob_metrics_read(&metrics, &data);
 	ck_assert_str_eq(data.errors[0].text, text);
 	ck_assert_uint_eq(strlen(data.errors[1].text), OB_LAST_ERROR_TEXT - 1);
@@ -180,11 +180,11 @@ OB_TEST(an_error_that_comes_again_is_counted_not_listed)
 
 	ob_metrics_init(&metrics, &(struct ob_uuid){ { 0 } });
 	(void)ob_err_set(&err, OUTBOX_ESTORE, OB_ERR_DOWN, "away");
-	ck_assert(ob_metrics_error(&metrics, 1, &err, NULL));
+	ck_assert(ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 1, &err, NULL));
 	(void)ob_err_set(&err, OUTBOX_ESINK, OB_ERR_RETRY, "refused");
-	ck_assert(ob_metrics_error(&metrics, 2, &err, NULL));
+	ck_assert(ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 2, &err, NULL));
 	(void)ob_err_set(&err, OUTBOX_ESTORE, OB_ERR_DOWN, "away");
-	ck_assert(!ob_metrics_error(&metrics, 3, &err, NULL));
+	ck_assert(!ob_metrics_error(&metrics, OB_ERROR_OF_SINK, 3, &err, NULL));
 	ob_metrics_read(&metrics, &data);
 	ck_assert_uint_eq(data.error_count, 2);
 	ck_assert_str_eq(data.errors[1].text, "away");

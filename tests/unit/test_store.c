@@ -243,11 +243,13 @@ OB_TEST_END
 
 /* ---- the fault decorator --------------------------------------------- */
 
-static int advise(struct ob_store *self, struct ob_buf *out, struct ob_err *unused)
+static int diagnose(struct ob_store *self, struct ob_findings *out, struct ob_err *unused)
 {
+	static const struct ob_check check = { "care", "Care is taken.", "take it" };
+
 	(void)self;
 	(void)unused;
-	ob_buf_adds(out, "take care\n");
+	ob_finding_add(out, &check, OB_LEVEL_WARNING, "no care");
 	return 0;
 }
 
@@ -272,11 +274,11 @@ static void nothing_to_close(struct ob_store *self)
 	(void)self;
 }
 
-static const struct ob_store_ops advising = {
-	.name = "advising",
+static const struct ob_store_ops diagnosing = {
+	.name = "diagnosing",
 	.size = sizeof(struct ob_store),
 	.close = nothing_to_close,
-	.advise = advise,
+	.diagnose = diagnose,
 	.setup_sql = setup_sql,
 	.grants_sql = grants_sql,
 };
@@ -298,31 +300,34 @@ OB_TEST(the_fault_decorator_has_every_operation)
 	const struct ob_store_fault_plan none = { 0 };
 	const size_t first = offsetof(struct ob_store_ops, open);
 	const size_t count = (sizeof(struct ob_store_ops) - first) / sizeof(void *);
-	struct ob_store *wrapper = wrapped(&advising, &none);
+	struct ob_store *wrapper = wrapped(&diagnosing, &none);
 	void *slots[(sizeof(*wrapper->ops) - offsetof(struct ob_store_ops, open)) / sizeof(void *)];
 
 	memcpy(slots, (const char *)wrapper->ops + first, sizeof(slots));
 	for (size_t i = 0; i < count; i++)
 		ck_assert_msg(slots[i] != NULL, "the operation at offset %zu of the table",
 			      first + i * sizeof(void *));
-	ck_assert_str_eq(wrapper->ops->name, "advising");
+	ck_assert_str_eq(wrapper->ops->name, "diagnosing");
 	ob_store_free(wrapper);
 }
 OB_TEST_END
 
-OB_TEST(advice_passes_the_fault_decorator)
+OB_TEST(findings_pass_the_fault_decorator)
 {
 	const struct ob_store_fault_plan lost_reply = {
-		.nth = 1, .mode = OB_FAULT_AFTER, .only = UINT64_C(1) << OB_STORE_FAULT_advise
+		.nth = 1, .mode = OB_FAULT_AFTER, .only = UINT64_C(1) << OB_STORE_FAULT_diagnose
 	};
 	struct ob_buf out = OB_BUF_INIT(100);
-	struct ob_store *wrapper = wrapped(&advising, &lost_reply);
+	struct ob_store *wrapper = wrapped(&diagnosing, &lost_reply);
 
-	ck_assert_int_eq(ob_store_advise(wrapper, &out, &err), OUTBOX_ESTORE);
-	ck_assert_str_eq(ob_buf_str(&out), "");
-	ck_assert_int_eq(ob_store_advise(wrapper, &out, &err), 0);
-	ck_assert_str_eq(ob_buf_str(&out), "take care\n");
-	ob_buf_clear(&out);
+	struct ob_findings found;
+	ob_findings_init(&found);
+	ck_assert_int_eq(ob_store_diagnose(wrapper, &found, &err), OUTBOX_ESTORE);
+	ck_assert_uint_eq(found.count, 0);
+	ck_assert_int_eq(ob_store_diagnose(wrapper, &found, &err), 0);
+	ck_assert_uint_eq(found.count, 1);
+	ck_assert_str_eq(found.list[0].text.p, "no care");
+	ob_findings_done(&found);
 	const struct ob_setup setup = { .partition_count = 1 };
 	ck_assert_int_eq(ob_store_setup_sql(wrapper->ops, NULL, &setup, &out, &err), 0);
 	ck_assert_str_eq(ob_buf_str(&out), "CREATE");
@@ -335,4 +340,4 @@ OB_SUITE("store", an_unknown_store_is_named_with_what_there_is,
 	 a_url_without_a_type_is_refused_without_showing_it, every_backend_is_listed_with_help,
 	 the_memory_store_tells_what_was_seen_as_databases_do, a_plain_memory_store_has_one_writer,
 	 another_cluster_is_refused_until_it_is_adopted, a_memory_store_can_be_watched,
-	 the_fault_decorator_has_every_operation, advice_passes_the_fault_decorator)
+	 the_fault_decorator_has_every_operation, findings_pass_the_fault_decorator)

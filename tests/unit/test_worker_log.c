@@ -770,7 +770,7 @@ OB_TEST(what_was_sent_before_the_cut_is_recorded)
 }
 OB_TEST_END
 
-OB_TEST(past_its_deadline_a_partition_with_work_is_given_up)
+OB_TEST(past_its_deadline_a_partition_waits_and_is_lost_with_its_lease)
 {
 	make(50);
 	rig.plan.window = 1;
@@ -786,11 +786,14 @@ OB_TEST(past_its_deadline_a_partition_with_work_is_given_up)
 	node->leaser_hangs = true;
 	rig_run_ms(&rig, 14500);
 	ck_assert_uint_le(rig.log.count, 1);
-	ck_assert_uint_eq(rig_metrics(node).queued, 0);
-	ck_assert_uint_gt(rig_metrics(node).forgotten, 0);
+	ck_assert_uint_eq(rig_metrics(node).forgotten, 0);
+	rig_run_ms(&rig, 3000);
+	ck_assert_uint_le(rig.log.count, 1);
 	rig.plan.ack_delay_us = 0;
 	node->leaser_hangs = false;
 	rig_run_ms(&rig, 3000);
+	ck_assert(rig_said(&rig, "leases lost"));
+	ck_assert_uint_gt(rig_metrics(node).forgotten, 0);
 	ck_assert_uint_eq(rig_metrics(node).partitions, RIG_PARTITIONS);
 	ck_assert_uint_eq(rig_count(&rig, OB_VIEW_PUBLISHED), 20);
 	ck_assert(rig_stored_in_order(&rig));
@@ -822,4 +825,4 @@ OB_SUITE("worker log", it_reads_ahead_of_what_is_confirmed,
 	 progress_over_rows_of_others_is_recorded_every_ten_seconds,
 	 a_drain_records_progress_over_rows_of_others, nothing_is_sent_while_the_leaser_is_cut_off,
 	 what_was_sent_before_the_cut_is_recorded,
-	 past_its_deadline_a_partition_with_work_is_given_up)
+	 past_its_deadline_a_partition_waits_and_is_lost_with_its_lease)
