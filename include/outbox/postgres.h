@@ -11,6 +11,13 @@ extern "C" {
 
 struct pg_conn;
 
+/* outbox_postgres_open(); `options_size` is sizeof(struct outbox_options) of the program that
+ * calls. */
+OUTBOX_API OUTBOX_NODISCARD int outbox_postgres_open_sized(struct pg_conn *conn,
+							   const void *options, size_t options_size,
+							   outbox **ret_ob,
+							   struct outbox_error *err);
+
 /*
  * Bind a writer to your own connection (a PGconn *). It looks for the table and
  * changes no setting of the connection. The table must exist with the columns of `options`
@@ -23,9 +30,13 @@ struct pg_conn;
  * too, the error about a duplicate says which message it was. No command may be under way on
  * the connection, and it must not be in pipeline mode.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_postgres_open(struct pg_conn *conn,
-						     const struct outbox_options *options,
-						     outbox **ret_ob, struct outbox_error *err);
+OUTBOX_NODISCARD static inline int outbox_postgres_open(struct pg_conn *conn,
+							const struct outbox_options *options,
+							outbox **ret_ob, struct outbox_error *err)
+{
+	return outbox_postgres_open_sized(conn, options, sizeof(struct outbox_options), ret_ob,
+					  err);
+}
 
 #ifdef __cplusplus
 }
