@@ -2,6 +2,7 @@
 /* What a push checks before any SQL, and what it hands to the driver: no database here. */
 #include "base/layout.h"
 #include "lib/driver.h"
+#include "outbox/postgres.h"
 #include "suite.h"
 
 #include <stdlib.h>
@@ -493,6 +494,19 @@ OB_TEST(a_size_that_no_message_has_is_refused)
 }
 OB_TEST_END
 
+OB_TEST(only_postgresql_gives_out_statements)
+{
+	const struct outbox_postgres_statement *s = NULL;
+	struct outbox_message message = { GOOD };
+	outbox *ob = open_fake(0, 0);
+
+	ck_assert_int_eq(outbox_postgres_statement(ob, &message, 1, NULL, &s, &error),
+			 OUTBOX_EINVAL);
+	ck_assert_str_eq(error.message, "this outbox is not on PostgreSQL");
+	outbox_close(ob);
+}
+OB_TEST_END
+
 OB_TEST(every_status_has_a_name_and_a_text)
 {
 #define X(name, value, text) \
@@ -543,5 +557,6 @@ OB_SUITE("push", a_good_message_reaches_the_driver,
 	 wrong_calls_are_errors_and_not_crashes,
 	 a_refusal_by_the_table_is_explained_by_the_check_that_was_off,
 	 an_error_is_one_short_line_of_utf8, a_driver_of_another_version_is_refused,
-	 a_size_that_no_message_has_is_refused, every_status_has_a_name_and_a_text,
-	 the_header_and_the_build_agree_on_the_version, new_ids_increase)
+	 a_size_that_no_message_has_is_refused, only_postgresql_gives_out_statements,
+	 every_status_has_a_name_and_a_text, the_header_and_the_build_agree_on_the_version,
+	 new_ids_increase)
