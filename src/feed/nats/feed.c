@@ -192,15 +192,7 @@ static bool field_name(const char *header, struct ob_arena *arena, struct ob_str
 		return decode(header + 14, arena, ret);
 	if (strncasecmp(header, "outbox-", 7) != 0)
 		return decode(header, arena, ret);
-	char *name = ob_arena_strdup(arena, header + 7);
-	if (!name)
-		return false;
-	for (char *c = name; *c; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
-	*ret = ob_str(name);
-	return true;
+	return ob_feed_entry_own_name(ob_str(header), arena, ret);
 }
 
 static bool read_headers(natsMsg *msg, struct ob_arena *arena, struct ob_feed_draft *draft)
