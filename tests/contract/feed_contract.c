@@ -421,6 +421,32 @@ OB_TEST(a_position_wins_over_what_the_source_has_recorded)
 }
 OB_TEST_END
 
+/* As when the lease is lost: everything is given back, in no order, and then comes again in order.
+ */
+OB_TEST(what_is_given_back_comes_again_in_order)
+{
+	struct ob_err err = OB_ERR_INIT;
+	struct box box;
+	static struct got got, again;
+
+	box_init(&box);
+	store(&box, 1, 60);
+	struct ob_feed *feed = open_feed(&box, "g1");
+	read_entries(feed, 30, &got);
+	for (size_t i = 0; i < got.count; i++) {
+		if (i % 3 != 0)
+			ob_feed_give_back(feed, &got.tags[i], 1);
+	}
+	for (size_t i = 0; i < got.count; i += 3)
+		ob_feed_give_back(feed, &got.tags[i], 1);
+	ck_assert_msg(ob_feed_open(feed, &err) == 0, "%s", err.msg);
+	read_entries(feed, 60, &again);
+	expect_order(&again, 1, 60);
+	ob_feed_free(feed);
+	box_done(&box);
+}
+OB_TEST_END
+
 OB_TEST(a_state_and_a_description_are_always_to_be_had)
 {
 	struct ob_buf text = OB_BUF_INIT(1000);
@@ -450,4 +476,4 @@ SINK_SUITE("feed", what_the_sink_stored_is_read_in_order_of_its_keys,
 	   an_acknowledgement_passes_nothing_that_has_none, groups_do_not_see_each_other,
 	   with_room_for_none_nothing_is_handed_out,
 	   a_position_wins_over_what_the_source_has_recorded,
-	   a_state_and_a_description_are_always_to_be_had)
+	   what_is_given_back_comes_again_in_order, a_state_and_a_description_are_always_to_be_had)
