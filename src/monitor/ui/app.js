@@ -701,7 +701,8 @@ const VERBS = {
 	discard: ['discarded', 'They are never delivered. This cannot be undone. What is parked after them goes on.'],
 };
 const jobText = (j) => `${num(j.done)} of ${many(j.total, 'message')} ${VERBS[j.verb][0]}${j.failed ? `, ${num(j.failed)} had changed` : ''}${j.state === 'stopped' ? ', stopped' : ''}${j.error ? `: ${plain(j.error)}` : ''}`;
-$('dialog').onclose = () => { dialog = null; };
+// The event comes later than the closing: by then another dialog may be open.
+$('dialog').onclose = () => { if (!$('dialog').open) dialog = null; };
 function show(d) {
 	dialog = d;
 	drawDialog();
@@ -930,12 +931,12 @@ document.addEventListener('keydown', (e) => {
 	const rows = [...document.querySelectorAll('tr[tabindex]')];
 	const row = document.activeElement.closest('tr[tabindex]');
 	const step = (n) => rows[clamp(rows.indexOf(row) + n, rows.length - 1)]?.focus();
-	const target = Date.now() - went < 1500 && MENU.find(([, p]) => p.name[0].toLowerCase() === e.key);
-	went = 0;
+	const target = went && MENU.find(([, p]) => p.name[0].toLowerCase() === e.key);
+	went = false;
 	const act = target ? () => go(href(target[0])) : {
 		'/': () => $('search').focus(),
 		'?': () => show({ help: true }),
-		g: () => { went = Date.now(); },
+		g: () => { went = true; },
 		j: () => step(1),
 		k: () => step(-1),
 		p: pause,
