@@ -40,6 +40,7 @@ static const struct {
 	{ "/messages", ob_api_messages }, { "/messages/*", ob_api_message },
 	{ "/keys", ob_api_keys },         { "/relays", ob_api_partitions },
 	{ "/doctor", ob_api_doctor },     { "/audit", ob_api_audit },
+	{ "/streams", ob_api_streams },   { "/stream", ob_api_stream },
 };
 
 /* Its answer, or null: the page asks again and shows what is wrong. */

@@ -533,6 +533,13 @@ struct ob_filter {
 	bool newest_first; /* else oldest first */
 	uint32_t limit;    /* 0: no limit */
 	bool brief;        /* list only: without payload, headers and snapshot */
+	/*
+	 * List only, with newest_first: the events of the stream aggregate_type, aggregate_id of
+	 * this target, found by the index of its versions, below before_version (0: all). Of the
+	 * other members reader, limit and brief count.
+	 */
+	const char *stream;
+	int64_t before_version;
 };
 
 /*

@@ -51,7 +51,8 @@ def every_route_asks_for_its_role(db):
                     continue
                 refused = answer.status in (401, 403) and answer.json["error"]["code"] in ("token", "role", "origin")
                 assert refused == (rank[role] < rank[needs]), (method, path, role, answer.status, answer.text[:200])
-        for page in ("/", "/failures", "/messages", "/messages/x", "/keys", "/relays", "/doctor", "/audit"):
+        for page in ("/", "/failures", "/messages", "/messages/x", "/keys", "/relays", "/doctor", "/audit", "/streams",
+                     "/stream"):
             anonymous = m.raw("GET", page)
             assert anonymous.status == 401 and '{"state":null,"page":null}' in anonymous.text, page
             assert m.raw("GET", page, headers={"Authorization": f"Bearer {VIEWER}"}).status == 200

@@ -6,7 +6,7 @@
 const SVG = 'http://www.w3.org/2000/svg';
 function h(spec, props, ...kids) {
 	const [tag, ...classes] = spec.split('.');
-	if (props == null || typeof props !== 'object' || props.tag || Array.isArray(props)) {
+	if (props?.constructor !== Object || props.tag) {
 		kids.unshift(props);
 		props = {};
 	}
@@ -71,17 +71,18 @@ const clip = (text, n) => (text.length > n ? text.slice(0, n) + '…' : text);
 // Microseconds to "12m 03s".
 function age(us) {
 	const s = Math.floor(us / 1e6);
-	const two = (size, unit, of, small) => `${Math.floor(s / size)}${unit} ${pad(Math.floor((s % size) / of))}${small}`;
-	return us < 1e6 ? `${Math.max(0, Math.round(us / 1e3))}ms` : s < 60 ? `${s}s` : s < 3600 ? two(60, 'm', 1, 's') : s < 86400
-		? two(3600, 'h', 60, 'm') : two(86400, 'd', 3600, 'h');
+	const two = (size, of, units) => `${Math.floor(s / size)}${units[0]} ${pad(Math.floor((s % size) / of))}${units[1]}`;
+	return us < 1e6 ? `${Math.max(0, Math.round(us / 1e3))}ms` : s < 60 ? `${s}s` : s < 3600 ? two(60, 1, 'ms') : s < 86400
+		? two(3600, 60, 'hm') : two(86400, 3600, 'dh');
 }
-function clock(t, now) {
+// Local time; with its date when it is far.
+function clock(t) {
 	const d = new Date(t / 1000);
-	const time = [d.getHours(), d.getMinutes(), d.getSeconds()].map(pad).join(':');
-	return Math.abs(now - t) < 43200e6 ? time : `${d.toLocaleString('en', { month: 'short' })} ${d.getDate()} ${time}`;
+	const text = new Date(d - d.getTimezoneOffset() * 6e4).toISOString().replace('T', ' ');
+	return text.slice(Math.abs(now() - t) < 43200e6 ? 11 : 0, 19);
 }
 const time = (t, text) => h('time', { title: new Date(t / 1000).toISOString() }, text);
-const when = (t) => (t == null ? '–' : time(t, clock(t, now())));
+const when = (t) => (t == null ? '–' : time(t, clock(t)));
 const ago = (t) => (t == null ? '–' : time(t, age(now() - t)));
 
 // One line of foreign text: control and direction characters become visible and harmless.
@@ -224,14 +225,14 @@ function chart() {
 		m: end - minutes + 1 + i }));
 	const peak = Math.max(1, ...points.map((p) => Math.max(p.published, p.failed)));
 	const unit = 10 ** Math.floor(Math.log10(peak));
-	const top = unit * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((k) => k * unit >= peak);
+	const top = unit * Math.ceil(peak / unit);
 	const H = 160;
 	const step = 1440 / minutes;
 	const y = (n) => Math.round(H - (n / top) * H);
 	const line = points.map((p, i) => `${i ? 'L' : 'M'}${i * step} ${y(p.published)}h${step}`).join('');
 	const bars = points.map((p, i) => (p.failed ? `M${i * step} ${H}V${Math.min(H - 3, y(p.failed))}h${step}V${H}z` : '')).join('');
 	const i = ui.minute ?? minutes - 1;
-	const label = (p) => clock(p.m * 60e6, now()).slice(0, -3);
+	const label = (p) => clock(p.m * 60e6).slice(0, -3);
 	const read = `${num(points[i].published)} published, ${num(points[i].failed)} failed`;
 	const move = (to) => transient({ minute: clamp(to, minutes - 1) });
 	const keys = { ArrowLeft: -1, ArrowRight: 1, Home: -minutes, End: minutes };
