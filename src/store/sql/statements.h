@@ -82,7 +82,12 @@
 	X(consumer_take, false) \
 	X(consumer_state, false) \
 	X(consumer_renew, true) \
+	X(consumer_count, false) \
 	X(consumer_release, false) \
+	X(member_beat, false) \
+	X(member_leave, false) \
+	X(members_forget, false) \
+	X(members, false) \
 	X(consumer_fence, true) \
 	X(consumer_list, false) \
 	X(positions, false) \
