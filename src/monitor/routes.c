@@ -46,6 +46,7 @@ const struct ob_route ob_routes[] = {
 	GET("/api/v1/keys", VIEWER, ob_api_keys),
 	GET("/api/v1/streams", VIEWER, ob_api_streams),
 	GET("/api/v1/stream", VIEWER, ob_api_stream),
+	GET("/api/v1/consumers", VIEWER, ob_api_consumers),
 	GET("/api/v1/partitions", VIEWER, ob_api_partitions),
 	GET("/api/v1/doctor", VIEWER, ob_api_doctor),
 	POST("/api/v1/doctor", OPERATOR, ob_api_doctor_run),
