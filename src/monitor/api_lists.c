@@ -232,7 +232,7 @@ void ob_api_partitions(struct ob_request *req)
 		return;
 	int r = ob_owners_load(&owners, asked.store, reader, &err);
 	if (r == 0)
-		r = ob_snapshot_take(&snapshot, asked.store, reader, &err);
+		r = ob_snapshot_take_readers(&snapshot, asked.store, reader, &err);
 	if (r == 0)
 		r = ob_store_parts(asked.store, &arena, &parts, &err);
 	if (r == 0 && parts.count)
