@@ -27,6 +27,19 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   oldest_us BIGINT
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
+-- name: members_table
+-- Processes that consume, and what they tell of themselves: JSON.
+CREATE TABLE IF NOT EXISTS {fn:consumer_members} (
+  consumer VARCHAR(250) NOT NULL,
+  id VARBINARY(16) NOT NULL,
+  hostname VARCHAR(255) NOT NULL,
+  pid INT NOT NULL,
+  started_at DATETIME(6) NOT NULL,
+  heartbeat_until DATETIME(6) NOT NULL,
+  state VARCHAR(4000) NOT NULL,
+  PRIMARY KEY (consumer, id)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
+
 -- name: positions_table
 -- How far a consumer with `dedup: position` is, in each part of its source.
 CREATE TABLE IF NOT EXISTS {fn:positions} (
@@ -101,6 +114,26 @@ SELECT epoch, owner <=> :owner, owner IS NOT NULL, lease_until FROM {fn:consumer
 UPDATE {fn:consumers} SET lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), updated_at = UTC_TIMESTAMP(6),
        handled = handled + :handled, duplicates = duplicates + :duplicates, failed = failed + :failed, lag = :lag, oldest_us = :oldest
  WHERE name = :consumer AND owner = :owner AND epoch = :epoch
+
+-- name: consumer_count
+UPDATE {fn:consumers} SET handled = handled + :handled, duplicates = duplicates + :duplicates, failed = failed + :failed
+ WHERE name = :consumer AND :handled + :duplicates + :failed > 0
+
+-- name: member_beat
+INSERT INTO {fn:consumer_members} (consumer, id, hostname, pid, started_at, heartbeat_until, state)
+VALUES (:consumer, :owner, :hostname, :pid, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), :state)
+    ON DUPLICATE KEY UPDATE heartbeat_until = VALUES(heartbeat_until), state = VALUES(state)
+
+-- name: member_leave
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND id = :owner
+
+-- name: members_forget
+-- Those that fell silent are shown for a while: their last words say why.
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND heartbeat_until < TIMESTAMPADD(MICROSECOND, -:age, UTC_TIMESTAMP(6))
+
+-- name: members
+SELECT consumer, id, hostname, pid, started_at, heartbeat_until, heartbeat_until > UTC_TIMESTAMP(6), state
+  FROM {fn:consumer_members} WHERE :consumer IS NULL OR consumer = :consumer ORDER BY consumer, started_at, id
 
 -- name: consumer_release
 UPDATE {fn:consumers} SET owner = NULL, lease_until = '1970-01-01 00:00:00', updated_at = UTC_TIMESTAMP(6)

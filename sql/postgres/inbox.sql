@@ -24,6 +24,17 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   lag bigint,
   oldest_us bigint
 );
+-- Processes that consume, and what they tell of themselves: JSON.
+CREATE TABLE IF NOT EXISTS {fn:consumer_members} (
+  consumer text NOT NULL,
+  id uuid NOT NULL,
+  hostname text NOT NULL,
+  pid integer NOT NULL,
+  started_at timestamptz NOT NULL,
+  heartbeat_until timestamptz NOT NULL,
+  state text NOT NULL,
+  PRIMARY KEY (consumer, id)
+);
 -- How far a consumer with `dedup: position` is, in each part of its source.
 CREATE TABLE IF NOT EXISTS {fn:positions} (
   consumer text NOT NULL,
@@ -95,6 +106,27 @@ UPDATE {fn:consumers} SET lease_until = clock_timestamp() + :ttl::bigint * inter
        handled = handled + :handled::bigint, duplicates = duplicates + :duplicates::bigint, failed = failed + :failed::bigint,
        lag = :lag::bigint, oldest_us = :oldest::bigint
  WHERE name = :consumer AND owner = :owner::uuid AND epoch = :epoch::bigint
+
+-- name: consumer_count
+UPDATE {fn:consumers} SET handled = handled + :handled::bigint, duplicates = duplicates + :duplicates::bigint, failed = failed + :failed::bigint
+ WHERE name = :consumer AND :handled::bigint + :duplicates::bigint + :failed::bigint > 0
+
+-- name: member_beat
+INSERT INTO {fn:consumer_members} (consumer, id, hostname, pid, started_at, heartbeat_until, state)
+SELECT :consumer, :owner::uuid, :hostname, :pid::bigint, now, now + :ttl::bigint * interval '1 microsecond', :state
+  FROM (SELECT clock_timestamp() AS now) AS c
+    ON CONFLICT (consumer, id) DO UPDATE SET heartbeat_until = excluded.heartbeat_until, state = excluded.state
+
+-- name: member_leave
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND id = :owner::uuid
+
+-- name: members_forget
+-- Those that fell silent are shown for a while: their last words say why.
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND heartbeat_until < clock_timestamp() - :age::bigint * interval '1 microsecond'
+
+-- name: members
+SELECT consumer, id, hostname, pid, started_at, heartbeat_until, (heartbeat_until > clock_timestamp())::int, state
+  FROM {fn:consumer_members} WHERE :consumer::text IS NULL OR consumer = :consumer::text ORDER BY consumer, started_at, id
 
 -- name: consumer_release
 UPDATE {fn:consumers} SET owner = NULL, lease_until = 'epoch', updated_at = clock_timestamp()

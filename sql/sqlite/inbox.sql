@@ -25,6 +25,17 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   lag INTEGER,
   oldest_us INTEGER
 ) STRICT, WITHOUT ROWID;
+-- Processes that consume, and what they tell of themselves: JSON.
+CREATE TABLE IF NOT EXISTS {fn:consumer_members} (
+  consumer TEXT NOT NULL,
+  id BLOB NOT NULL,
+  hostname TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  heartbeat_until INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  PRIMARY KEY (consumer, id)
+) STRICT, WITHOUT ROWID;
 -- How far a consumer with `dedup: position` is, in each part of its source.
 CREATE TABLE IF NOT EXISTS {fn:positions} (
   consumer TEXT NOT NULL,
@@ -81,6 +92,26 @@ SELECT epoch, owner IS :owner, owner IS NOT NULL, lease_until FROM {fn:consumers
 UPDATE {fn:consumers} SET lease_until = :now + :ttl, updated_at = :now, handled = handled + :handled, duplicates = duplicates + :duplicates,
        failed = failed + :failed, lag = :lag, oldest_us = :oldest
  WHERE name = :consumer AND owner = :owner AND epoch = :epoch;
+
+-- name: consumer_count
+UPDATE {fn:consumers} SET handled = handled + :handled, duplicates = duplicates + :duplicates, failed = failed + :failed
+ WHERE name = :consumer AND :handled + :duplicates + :failed > 0;
+
+-- name: member_beat
+INSERT INTO {fn:consumer_members} (consumer, id, hostname, pid, started_at, heartbeat_until, state)
+VALUES (:consumer, :owner, :hostname, :pid, :now, :now + :ttl, :state)
+    ON CONFLICT (consumer, id) DO UPDATE SET heartbeat_until = excluded.heartbeat_until, state = excluded.state;
+
+-- name: member_leave
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND id = :owner;
+
+-- name: members_forget
+-- Those that fell silent are shown for a while: their last words say why.
+DELETE FROM {fn:consumer_members} WHERE consumer = :consumer AND heartbeat_until < :now - :age;
+
+-- name: members
+SELECT consumer, id, hostname, pid, started_at, heartbeat_until, heartbeat_until > :now, state
+  FROM {fn:consumer_members} WHERE :consumer IS NULL OR consumer = :consumer ORDER BY consumer, started_at, id;
 
 -- name: consumer_release
 UPDATE {fn:consumers} SET owner = NULL, lease_until = 0, updated_at = :now WHERE name = :consumer AND owner = :owner AND epoch = :epoch;

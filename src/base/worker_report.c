@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "base/json_read.h"
+#include "base/report_field.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -59,17 +59,6 @@ static void write_error(struct ob_jout *j, const char *key, const struct ob_work
 	ob_jout_end(j, '}');
 }
 
-static void write_rate(struct ob_jout *j, double rate)
-{
-	char text[32];
-
-	/* No more digits than mean something, and never "inf". */
-	if (rate > 0 && rate < 1e9) {
-		(void)snprintf(text, sizeof(text), "%.1f", rate);
-		ob_jout_raw(j, "rate", ob_str(text));
-	}
-}
-
 static void write_retention(struct ob_jout *j, const struct ob_worker_report *s)
 {
 	if (!s->retained_us)
@@ -102,7 +91,7 @@ void ob_worker_report_write(const struct ob_worker_report *s, struct ob_buf *out
 	ob_jout_end(&j, '}');
 	write_error(&j, "sink_error", &s->sink_error);
 	write_error(&j, "store_error", &s->store_error);
-	write_rate(&j, s->rate);
+	ob_field_write_rate(&j, "rate", s->rate);
 	write_number(&j, "in_flight", (int64_t)s->in_flight);
 	write_number(&j, "queued", (int64_t)s->queued);
 	write_number(&j, "unsettled", (int64_t)s->unsettled);
@@ -117,56 +106,17 @@ void ob_worker_report_write(const struct ob_worker_report *s, struct ob_buf *out
 
 /* ---- reading --------------------------------------------------------- */
 
-static void read_text(char *out, size_t size, struct ob_str raw)
-{
-	if (raw.n < 2 || raw.p[0] != '"')
-		return;
-	OB_AUTOFREE char *text = malloc(raw.n);
-
-	if (text)
-		ob_worker_text(out, size, (struct ob_str){ text, ob_json_decode(raw, text) });
-}
-
-static int64_t read_number(struct ob_str raw)
-{
-	char text[32];
-
-	if (raw.n == 0 || raw.n >= sizeof(text))
-		return 0;
-	memcpy(text, raw.p, raw.n);
-	text[raw.n] = '\0';
-	double number = strtod(text, NULL);
-	return number >= 0 && number < 9e18 ? strtoll(text, NULL, 10) : 0;
-}
-
-static double read_rate(struct ob_str raw)
-{
-	char text[32];
-
-	if (raw.n == 0 || raw.n >= sizeof(text))
-		return 0;
-	memcpy(text, raw.p, raw.n);
-	text[raw.n] = '\0';
-	double rate = strtod(text, NULL);
-	return rate > 0 && rate < 1e9 ? rate : 0;
-}
-
-static bool is_named(const struct ob_json_member *m, const char *name)
-{
-	return m->name.n == strlen(name) + 2 && memcmp(m->name.p + 1, name, m->name.n - 2) == 0;
-}
-
 static bool is_object(struct ob_str value)
 {
 	return value.n > 1 && value.p[0] == '{';
 }
 
 #define TEXT(name, to) \
-	if (is_named(&m, name)) \
-	read_text(to, sizeof(to), m.value)
+	if (ob_field_is(&m, name)) \
+	ob_field_read_text(to, sizeof(to), m.value)
 #define NUMBER(name, to) \
-	if (is_named(&m, name)) \
-	to = (__typeof__(to))read_number(m.value)
+	if (ob_field_is(&m, name)) \
+	to = (__typeof__(to))ob_field_read_number(m.value)
 
 static void read_error(struct ob_worker_error *error, struct ob_str object)
 {
@@ -206,8 +156,8 @@ static void read_breaker(struct ob_worker_report *s, struct ob_str object)
 		TEXT("why", s->breaker_why);
 		NUMBER("since_us", s->breaker_since_us);
 		NUMBER("probe_us", s->probe_us);
-		if (is_named(&m, "alarm"))
-			s->alarm = read_number(m.value) != 0;
+		if (ob_field_is(&m, "alarm"))
+			s->alarm = ob_field_read_number(m.value) != 0;
 	}
 }
 
@@ -232,19 +182,19 @@ static void read_member(struct ob_worker_report *s, struct ob_json_member m)
 	NUMBER("queued", s->queued);
 	NUMBER("unsettled", s->unsettled);
 	TEXT("waits", s->waits);
-	if (is_named(&m, "rate"))
-		s->rate = read_rate(m.value);
+	if (ob_field_is(&m, "rate"))
+		s->rate = ob_field_read_rate(m.value);
 	if (!is_object(m.value))
 		return;
-	if (is_named(&m, "sink"))
+	if (ob_field_is(&m, "sink"))
 		read_sink(s, m.value);
-	if (is_named(&m, "breaker"))
+	if (ob_field_is(&m, "breaker"))
 		read_breaker(s, m.value);
-	if (is_named(&m, "sink_error"))
+	if (ob_field_is(&m, "sink_error"))
 		read_error(&s->sink_error, m.value);
-	if (is_named(&m, "store_error"))
+	if (ob_field_is(&m, "store_error"))
 		read_error(&s->store_error, m.value);
-	if (is_named(&m, "retention"))
+	if (ob_field_is(&m, "retention"))
 		read_retention(s, m.value);
 }
 

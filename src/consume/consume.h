@@ -16,28 +16,20 @@
 #ifndef OB_CONSUME_CONSUME_H
 #define OB_CONSUME_CONSUME_H
 
+#include "base/consumer_report.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "consume/handler.h"
 #include "feed/feed.h"
+#include "relay/metrics.h"
 #include "relay/policy.h"
 
-/* Counters since the start, for logs, --json and a monitor. */
-#define OB_CONSUME_COUNTER_MAP(X) \
-	X(read, "entries that the source handed out") \
-	X(handled, "messages that the handler has done") \
-	X(duplicates, "copies of messages that had been handled before") \
-	X(failed, "attempts that failed") \
-	X(parked, "messages that were parked") \
-	X(retried, "attempts at parked messages") \
-	X(dead, "messages that were given up") \
-	X(unreadable, "entries that are no messages") \
-	X(lost, "entries that the source has lost") \
-	X(down, "deliveries that met a handler that was down; they cost no attempt") \
-	X(acked, "entries that were acknowledged") \
-	X(letters, "dead letters sent to their destination") \
-	X(takeovers, "times that the lease was taken") \
-	X(errors, "calls of the source or the database that failed")
+/* The source, or the handler: is it there, and since when? */
+struct ob_consume_side {
+	bool up;
+	int64_t since_us;         /* real time; 0: nothing is known yet */
+	char why[OB_WORKER_TEXT]; /* while it is down */
+};
 
 /* The state now. */
 struct ob_consume_metrics {
@@ -49,10 +41,16 @@ struct ob_consume_metrics {
 	uint64_t held_keys;
 	int64_t lag, oldest_us; /* of the source; -1: unknown */
 	bool owner;             /* the lease is ours */
-	bool source_up, handler_up, store_up;
+	struct ob_consume_side source, handler;
+	bool store_up;
 	bool full; /* the parked table is full: the source is paused */
 	char last_error[256];
 	int64_t last_error_us; /* real time; 0: none */
+	enum ob_breaker_state breaker;
+	bool alarm;               /* open because most keys fail */
+	int64_t breaker_since_us; /* real time; 0: it is closed */
+	int64_t probe_us;         /* when the next message is tried; 0: none waits */
+	char breaker_why[OB_WORKER_TEXT];
 };
 
 struct ob_consumer_conf {
@@ -110,5 +108,7 @@ bool ob_consumer_is_idle(const struct ob_consumer *consumer);
 void ob_consumer_reload(struct ob_consumer *consumer, const struct ob_consumer_conf *conf);
 
 const struct ob_consume_metrics *ob_consumer_metrics(const struct ob_consumer *consumer);
+/* All of it, as it is told to others. */
+void ob_consumer_report(struct ob_consumer *consumer, struct ob_consumer_report *ret);
 
 #endif

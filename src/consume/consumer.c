@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { WAIT_BASE_MS = 100, WAIT_CAP_MS = 5000, SHORT_MS = 20, MARGIN_PART = 5, DAY_US_PART = 3600 };
+enum { WAIT_BASE_MS = 100, WAIT_CAP_MS = 5000, SHORT_MS = 20, MARGIN_PART = 5, SOON_MS = 1000 };
 
 /* ---- failures of the source and of the database ---------------------- */
 
@@ -19,8 +19,7 @@ void ob_consumer_failed(struct ob_consumer *c, struct ob_consume_wait *wait, con
 			const struct ob_err *err)
 {
 	c->m.errors++;
-	(void)snprintf(c->m.last_error, sizeof(c->m.last_error), "%.255s", err->msg);
-	c->m.last_error_us = ob_clock_real_us(c->p.clock);
+	ob_consumer_note_error(c, err->msg);
 	if (err->kind == OB_ERR_LOST) {
 		c->lease_until_us = 0;
 		c->renew_us = 0;
@@ -134,6 +133,17 @@ static void lose_lease(struct ob_consumer *c, const char *why)
 	c->m.owner = false;
 }
 
+/* Others have the lease: that we are there is told all the same. */
+static void stand_by(struct ob_consumer *c)
+{
+	struct ob_err err = OB_ERR_INIT;
+
+	if (c->told.at_us && ob_consumer_now(c) - c->told.at_us < c->conf.lease_ttl_ms / 3 * 1000)
+		return;
+	if (ob_consumer_write_report(c, &err) < 0)
+		ob_consumer_failed(c, &c->store_wait, "writing the report failed", &err);
+}
+
 static void take_lease(struct ob_consumer *c)
 {
 	struct ob_err err = OB_ERR_INIT;
@@ -152,10 +162,14 @@ static void take_lease(struct ob_consumer *c)
 		if (wait_ms > 1000 || wait_ms <= 0)
 			wait_ms = 1000; /* it may be given back earlier */
 		c->renew_us = asked + wait_ms * 1000;
+		stand_by(c);
 		return;
 	}
 	c->lease_until_us = trusted_us(c, asked);
-	c->renew_us = asked + c->conf.lease_ttl_ms / 3 * 1000;
+	/* Soon, for the first report. */
+	c->renew_us =
+		asked +
+		(c->conf.lease_ttl_ms / 3 < SOON_MS ? c->conf.lease_ttl_ms / 3 : SOON_MS) * 1000;
 	c->m.takeovers++;
 	c->m.owner = true;
 	if (c->p.log)
@@ -166,14 +180,9 @@ static void take_lease(struct ob_consumer *c)
 
 static void renew_lease(struct ob_consumer *c)
 {
-	const struct ob_consumer_beat beat = { .handled = c->m.handled - c->told_handled,
-					       .duplicates = c->m.duplicates - c->told_duplicates,
-					       .failed = c->m.failed - c->told_failed,
-					       .lag = c->m.lag,
-					       .oldest_us = c->m.oldest_us };
 	struct ob_err err = OB_ERR_INIT;
 	int64_t asked = ob_consumer_now(c);
-	int r = ob_consumer_renew(c->p.store, c->p.lease, c->conf.lease_ttl_ms, &beat, &err);
+	int r = ob_consumer_write_report(c, &err);
 
 	if (r < 0 && err.kind == OB_ERR_LOST) {
 		lose_lease(c, err.msg);
@@ -185,9 +194,6 @@ static void renew_lease(struct ob_consumer *c)
 		return;
 	}
 	ob_consumer_worked(c, &c->store_wait, "the database is back");
-	c->told_handled = c->m.handled;
-	c->told_duplicates = c->m.duplicates;
-	c->told_failed = c->m.failed;
 	c->lease_until_us = trusted_us(c, asked);
 	c->renew_us = asked + c->conf.lease_ttl_ms / 3 * 1000;
 }
@@ -215,7 +221,7 @@ static bool begin(struct ob_consumer *c)
 		return false;
 	if (c->conf.dedup == OB_DEDUP_POSITION) {
 		if (ob_feed_open(c->p.feed, &err) < 0) {
-			c->m.source_up = false;
+			ob_consumer_note_side(c, &c->m.source, err.msg);
 			ob_consumer_failed(c, &c->feed_wait, "opening the source failed", &err);
 			return false;
 		}
@@ -251,8 +257,9 @@ static void look_at_source(struct ob_consumer *c)
 	struct ob_feed_state state;
 	struct ob_err err = OB_ERR_INIT;
 
-	c->state_us = ob_consumer_now(c) + (int64_t)OB_CONSUME_STATE_MS * 1000;
-	if (!c->m.source_up || ob_feed_state(c->p.feed, &state, &err) < 0)
+	c->state_us = ob_consumer_now(c) +
+		      (int64_t)(c->m.source.up ? OB_CONSUME_STATE_MS : SOON_MS) * 1000;
+	if (!c->m.source.up || ob_feed_state(c->p.feed, &state, &err) < 0)
 		return;
 	c->m.lag = state.lag;
 	c->m.oldest_us = state.oldest_us;
@@ -353,8 +360,7 @@ int ob_consumer_step(struct ob_consumer *c, int wait_ms, struct ob_err *err)
 		if (!any && !c->failed && wait_ms > 0)
 			any = rest(c, wait_ms);
 	}
-	c->m.in_flight = c->sent_count;
-	c->m.in_memory = ob_consumer_held(c);
+	ob_consumer_note_state(c);
 	if (c->failed) {
 		*err = c->fatal;
 		return err->status;
@@ -433,11 +439,12 @@ void ob_consumer_free(struct ob_consumer *c)
 		return;
 	if (c->keys.buckets)
 		ob_consumer_lose(c);
-	if (c->p.lease->epoch) {
-		if (!ob_consumer_waits(c, &c->store_wait))
-			(void)ob_consumer_release(c->p.store, c->p.lease, &ignored);
-		c->p.lease->epoch = 0;
+	if ((c->p.lease->epoch || c->told.at_us) && !ob_consumer_waits(c, &c->store_wait)) {
+		/* What was counted since the last report. */
+		(void)ob_consumer_write_report(c, &ignored);
+		(void)ob_consumer_release(c->p.store, c->p.lease, &ignored);
 	}
+	c->p.lease->epoch = 0;
 	for (struct ob_consume_part *part = c->parts, *next; part; part = next) {
 		next = part->next;
 		free(part);

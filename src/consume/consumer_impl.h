@@ -60,7 +60,11 @@ struct ob_consumer {
 	int64_t lease_until_us; /* boot clock: what we trust */
 	int64_t renew_us, keys_us, due_us, state_us, purge_us, touch_us, poll_us;
 	int64_t warned_us; /* when the inbox's retention was last complained of */
-	uint64_t told_handled, told_duplicates, told_failed; /* by the last renewal */
+	struct {
+		int64_t at_us; /* boot clock; 0: nothing yet */
+		uint64_t handled, duplicates, failed;
+	} told;      /* by the last report */
+	double rate; /* handled a second, between the last two */
 	struct ob_consume_wait feed_wait, store_wait, letter_wait;
 	struct ob_err fatal;
 };
@@ -86,6 +90,15 @@ bool ob_consumer_waits(const struct ob_consumer *c, const struct ob_consume_wait
 void ob_consumer_forget(struct ob_consumer *c, struct ob_consume_item *item);
 /* Drop all that is in memory: it is no longer ours. */
 void ob_consumer_lose(struct ob_consumer *c);
+
+/* report.c */
+void ob_consumer_note_error(struct ob_consumer *c, const char *text);
+/* `why` NULL: it is up. */
+void ob_consumer_note_side(struct ob_consumer *c, struct ob_consume_side *side, const char *why);
+/* Bring what is counted and the breaker into the metrics. */
+void ob_consumer_note_state(struct ob_consumer *c);
+/* Write the report, and renew the lease if it is ours: LOST when it is no more. */
+int ob_consumer_write_report(struct ob_consumer *c, struct ob_err *err);
 
 /* intake.c: from the source and from the parked table. True: something was done. */
 bool ob_consumer_take_in(struct ob_consumer *c, int timeout_ms);

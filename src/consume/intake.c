@@ -204,8 +204,7 @@ static void tell_news(struct ob_consumer *c, const struct ob_feed_batch *batch)
 		       OB_KV("consumer", c->conf.name), OB_KI("lost", (int64_t)batch->lost),
 		       OB_KV("what", batch->news));
 	if (batch->news[0]) {
-		(void)snprintf(c->m.last_error, sizeof(c->m.last_error), "%.255s", batch->news);
-		c->m.last_error_us = ob_clock_real_us(c->p.clock);
+		ob_consumer_note_error(c, batch->news);
 	}
 }
 
@@ -244,11 +243,11 @@ bool ob_consumer_take_in(struct ob_consumer *c, int timeout_ms)
 	c->poll_us = ob_consumer_now(c) + 1000000;
 	if (r < 0) {
 		ob_consume_chunk_free(chunk);
-		c->m.source_up = false;
+		ob_consumer_note_side(c, &c->m.source, err.msg);
 		ob_consumer_failed(c, &c->feed_wait, "reading the source failed", &err);
 		return false;
 	}
-	c->m.source_up = true;
+	ob_consumer_note_side(c, &c->m.source, NULL);
 	ob_consumer_worked(c, &c->feed_wait, "the source is back");
 	tell_news(c, &chunk->batch);
 	c->source_empty = most > 0 && chunk->batch.count == 0;
@@ -362,7 +361,7 @@ bool ob_consumer_ack(struct ob_consumer *c)
 	if (r == 0)
 		r = ob_feed_ack(c->p.feed, tags, n, &err);
 	if (r < 0) {
-		c->m.source_up = false;
+		ob_consumer_note_side(c, &c->m.source, err.msg);
 		ob_consumer_failed(c, &c->feed_wait, "acknowledging failed", &err);
 		return false;
 	}

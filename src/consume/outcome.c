@@ -111,9 +111,9 @@ static int send_item(struct ob_consumer *c, struct ob_consume_item *item, struct
 
 static void handler_down(struct ob_consumer *c, const struct ob_err *err)
 {
-	c->handler_open = c->m.handler_up = false;
-	(void)snprintf(c->m.last_error, sizeof(c->m.last_error), "%.255s", err->msg);
-	c->m.last_error_us = ob_clock_real_us(c->p.clock);
+	c->handler_open = false;
+	ob_consumer_note_side(c, &c->m.handler, err->msg);
+	ob_consumer_note_error(c, err->msg);
 	if (ob_breaker_down(&c->breaker, ob_consumer_now(c)) && c->p.log)
 		ob_log(c->p.log, OB_LOG_WARN, "the handler is down, waiting for it",
 		       OB_KV("consumer", c->conf.name), OB_KV("error", err->msg));
@@ -126,7 +126,10 @@ static bool open_handler(struct ob_consumer *c)
 	if (c->handler_open)
 		return true;
 	if (c->p.handler->ops->open(c->p.handler, &err) == 0) {
-		c->handler_open = c->m.handler_up = true;
+		c->handler_open = true;
+		/* While the breaker is not closed that it opens says little: the probe decides. */
+		if (c->breaker.state == OB_BREAKER_CLOSED)
+			ob_consumer_note_side(c, &c->m.handler, NULL);
 		return true;
 	}
 	if (err.kind == OB_ERR_FATAL) {
@@ -268,8 +271,9 @@ static void key_moved(struct ob_consumer *c, struct ob_consume_key *key)
 	c->runnable_count++;
 }
 
-static void log_closed(const struct ob_consumer *c)
+static void breaker_closed(struct ob_consumer *c)
 {
+	ob_consumer_note_side(c, &c->m.handler, NULL);
 	if (c->p.log)
 		ob_log(c->p.log, OB_LOG_INFO, "the handler is back",
 		       OB_KV("consumer", c->conf.name));
@@ -285,7 +289,7 @@ static void succeeded(struct ob_consumer *c, struct ob_consume_item *item, bool 
 	else
 		c->m.handled++;
 	if ((probe || c->breaker.state == OB_BREAKER_CLOSED) && ob_breaker_success(&c->breaker))
-		log_closed(c);
+		breaker_closed(c);
 	ob_breaker_note(&c->breaker, key ? key->hash : item->number, false, ob_consumer_now(c));
 	ob_suspects_pass(&c->suspects, (int64_t)item->number);
 	if (item->row.n) {
@@ -311,8 +315,7 @@ static void report(struct ob_consumer *c, const struct ob_consume_item *item, bo
 
 	c->m.failed++;
 	c->m.dead += dead;
-	(void)snprintf(c->m.last_error, sizeof(c->m.last_error), "%.255s", err->msg);
-	c->m.last_error_us = ob_clock_real_us(c->p.clock);
+	ob_consumer_note_error(c, err->msg);
 	if (!c->p.log)
 		return;
 	ob_uuid_format(&item->entry->message.id, id);
@@ -375,7 +378,7 @@ static void judge_failure(struct ob_consumer *c, struct ob_consume_item *item, s
 		handler_down(c, err);
 	else if (probe && kind != OB_ERR_FATAL && kind != OB_ERR_NONE && kind != OB_ERR_LOST &&
 		 ob_breaker_answer(&c->breaker, ob_consumer_now(c)))
-		log_closed(c);
+		breaker_closed(c);
 	verdict = ob_policy_judge(&c->conf.policy, kind, item->row.attempts, ob_rng_unit(&c->rng));
 	if (!own && item->row.attempts == 0 &&
 	    (verdict.action == OB_ACT_RETRY || verdict.action == OB_ACT_DEAD)) {

@@ -9,12 +9,6 @@
 
 enum { LETTERS = 32, LETTER_WAIT_MS = 5000 };
 
-static void note_error(struct ob_consumer *c, const char *text)
-{
-	(void)snprintf(c->m.last_error, sizeof(c->m.last_error), "%.255s", text);
-	c->m.last_error_us = ob_clock_real_us(c->p.clock);
-}
-
 void ob_consumer_to_park(struct ob_consumer *c, struct ob_consume_item *item,
 			 enum ob_parked_state state, int64_t delay_ms, const char *reason)
 {
@@ -27,7 +21,7 @@ void ob_consumer_to_park(struct ob_consumer *c, struct ob_consume_item *item,
 	(void)snprintf(item->reason, sizeof(item->reason), "%s", ob_buf_str(&safe));
 	ob_buf_done(&safe);
 	if (item->entry->fault.p) {
-		note_error(c, item->reason);
+		ob_consumer_note_error(c, item->reason);
 		if (c->p.log)
 			ob_log(c->p.log, OB_LOG_ERROR,
 			       "an entry is no message, keeping it as a letter",

@@ -466,6 +466,12 @@ static void write_clients(const struct ob_exposition *e, const struct ob_metric 
 		ob_buf_addf(e->out, "%s %u\n", metric->name, e->monitor->sse_clients);
 }
 
+static void write_wrong(const struct ob_exposition *e, const struct ob_metric *metric)
+{
+	if (e->monitor)
+		ob_buf_addf(e->out, "%s %" PRIu64 "\n", metric->name, e->monitor->throttle.wrong);
+}
+
 static void write_build(const struct ob_exposition *e, const struct ob_metric *metric)
 {
 	ob_buf_adds(e->out, metric->name);
@@ -560,6 +566,8 @@ const struct ob_metric ob_metrics_list[] = {
 		write_verbs, failed),
 	COUNTER("outbox_monitor_requests_total", "Requests answered.", write_requests, failed),
 	GAUGE("outbox_monitor_sse_clients", "Browsers that listen.", write_clients),
+	COUNTER("outbox_monitor_wrong_tokens_total", "Tokens that were refused.", write_wrong,
+		failed),
 	GAUGE("outbox_build_info", "1; the labels say which program this is.", write_build),
 	COUNTER("process_cpu_seconds_total", "Processor time of this process.", write_cpu, failed),
 	GAUGE("process_resident_memory_bytes", "Memory of this process.", write_memory),

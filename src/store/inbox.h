@@ -40,10 +40,26 @@ struct ob_consumer_lease {
 	uint64_t epoch; /* 0: not held */
 };
 
-/* What a consumer has done since its last renewal; lag and oldest are the source's, -1: unknown. */
+/* A process that consumes: works, or stands by. Its id is the `owner` of its lease. */
+struct ob_consumer_member {
+	struct ob_str consumer;
+	struct ob_uuid id;
+	struct ob_str hostname;
+	int32_t pid;
+	struct ob_str state; /* what it tells: base/consumer_report.h */
+	/* Of a list: */
+	int64_t started_at_us, heartbeat_until_us;
+	bool alive; /* its heartbeat is valid */
+};
+
+/*
+ * What a consumer has done since its last renewal; lag and oldest are the source's, -1: unknown.
+ * The member's hostname, pid and state replace what it told before.
+ */
 struct ob_consumer_beat {
 	uint64_t handled, duplicates, failed;
 	int64_t lag, oldest_us;
+	struct ob_consumer_member member; /* consumer and id are the lease's */
 };
 
 /* Make the consumer's row, or note another source in it. */
@@ -58,7 +74,13 @@ int ob_consumer_take(struct ob_store *store, struct ob_consumer_lease *lease, in
 /* Extend it and write the counts; LOST when it is not ours any more. */
 int ob_consumer_renew(struct ob_store *store, const struct ob_consumer_lease *lease, int64_t ttl_ms,
 		      const struct ob_consumer_beat *beat, struct ob_err *err);
-/* Give it back; not an error when it is gone. */
+/*
+ * Of a process without the lease: add the counts and write its report, valid for ttl_ms. As with a
+ * renewal, members of the consumer that have been silent for an hour are forgotten.
+ */
+int ob_consumer_tell(struct ob_store *store, const struct ob_consumer_lease *lease, int64_t ttl_ms,
+		     const struct ob_consumer_beat *beat, struct ob_err *err);
+/* Give it back and forget the member; not an error when they are gone. */
 int ob_consumer_release(struct ob_store *store, const struct ob_consumer_lease *lease,
 			struct ob_err *err);
 /* The fence: LOST unless the lease is ours, and nobody takes it before the transaction ends. */
@@ -82,6 +104,11 @@ struct ob_consumer_row {
 /* All of them by name, or one. */
 int ob_consumer_list(struct ob_store *store, const char *consumer, struct ob_arena *arena,
 		     struct ob_consumer_row **ret_rows, size_t *ret_count, struct ob_err *err);
+
+/* Members of a consumer, or (NULL) of all, by consumer and start; also those that fell silent. */
+int ob_consumer_members(struct ob_store *store, const char *consumer, struct ob_arena *arena,
+			struct ob_consumer_member **ret_members, size_t *ret_count,
+			struct ob_err *err);
 
 /* ---- positions ------------------------------------------------------- */
 

@@ -31,6 +31,7 @@
 	X(fence) \
 	X(lease) \
 	X(workers) \
+	X(consumers) \
 	X(audit) \
 	X(resize) \
 	X(order) \
@@ -82,13 +83,13 @@ static bool skipped(const TTest *test)
 	return false;
 }
 
-/* Only the databases have the library's events, and SQL. Of these a log partitioned by number has
- * no events. */
+/* Only the databases have the library's events, SQL, and consumers. Of these a log partitioned by
+ * number has no events. */
 static bool lacks(const char *subject)
 {
 	bool memory = strncmp(fx.backend->name, "memory", 6) == 0;
 
-	if (strcmp(subject, "exec") == 0)
+	if (strcmp(subject, "exec") == 0 || strcmp(subject, "consumers") == 0)
 		return memory;
 	return strncmp(subject, "events", 6) == 0 && (memory || fx.backend->partition_rows > 0);
 }

@@ -107,8 +107,8 @@ int ob_consume_print(const char *consumer, const struct ob_consume_metrics *m)
 	ob_jout_int(&j, "held_keys", (int64_t)m->held_keys);
 	ob_jout_int(&j, "lag", m->lag);
 	ob_jout_int(&j, "oldest_ms", m->oldest_us < 0 ? -1 : m->oldest_us / 1000);
-	ob_jout_bool(&j, "source_up", m->source_up);
-	ob_jout_bool(&j, "handler_up", m->handler_up);
+	ob_jout_bool(&j, "source_up", m->source.up);
+	ob_jout_bool(&j, "handler_up", m->handler.up);
 	ob_jout_bool(&j, "store_up", m->store_up);
 	ob_jout_bool(&j, "full", m->full);
 	ob_jout_text(&j, "last_error", m->last_error[0] ? ob_str(m->last_error) : OB_STR_NULL);
@@ -204,7 +204,7 @@ static bool is_finished(const struct run *run)
 		return false;
 	return ob_consumer_is_idle(run->setup.consumer) ||
 	       (now_us() - run->began_us > (int64_t)ONCE_MS * 1000 &&
-		(!m->owner || !m->source_up || !m->store_up));
+		(!m->owner || !m->source.up || !m->store_up));
 }
 
 static int conclude(const struct run *run)

@@ -190,8 +190,9 @@ static int setup_events(struct my_store *s, bool partitioned, struct ob_err *err
 }
 
 static const char *const inbox_parts[] = {
-	sql_mysql_inbox_table,  sql_mysql_consumers_table, sql_mysql_positions_table,
-	sql_mysql_parked_table, sql_mysql_inbox_drop,      sql_mysql_inbox_function,
+	sql_mysql_inbox_table,     sql_mysql_consumers_table, sql_mysql_members_table,
+	sql_mysql_positions_table, sql_mysql_parked_table,    sql_mysql_inbox_drop,
+	sql_mysql_inbox_function,
 };
 
 enum { INBOX_PARTS = sizeof(inbox_parts) / sizeof(inbox_parts[0]) };

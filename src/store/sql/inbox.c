@@ -4,6 +4,9 @@
 #include "base/cleanup.h"
 #include "store/sql/ops.h"
 
+/* A member that has been silent for so long is forgotten. */
+enum { SILENT_MS = 3600000 };
+
 /* ---- what was handled ------------------------------------------------ */
 
 int ob_inbox_tx_add(struct ob_store *store, const char *consumer, struct ob_str id, bool *ret_new,
@@ -103,32 +106,72 @@ static struct ob_sql_arg known(const char *name, int64_t value)
 	return value < 0 ? OB_ARG_TEXT(name, NULL) : OB_ARG_INT(name, value);
 }
 
+/* The statements of a beat; returns the index of the first. */
+static size_t add_beat(struct ob_sql *q, enum ob_sql_id count_in,
+		       const struct ob_consumer_lease *lease, int64_t ttl_ms,
+		       const struct ob_consumer_beat *beat)
+{
+	const struct ob_sql_arg args[] = {
+		OB_ARG_TEXT("consumer", lease->consumer),
+		OB_ARG_UUID("owner", &lease->owner),
+		OB_ARG_INT("epoch", lease->epoch),
+		OB_ARG_MS("ttl", ttl_ms),
+		OB_ARG_INT("handled", beat->handled),
+		OB_ARG_INT("duplicates", beat->duplicates),
+		OB_ARG_INT("failed", beat->failed),
+		known("lag", beat->lag),
+		known("oldest", beat->oldest_us),
+		OB_ARG_STR("hostname",
+			   beat->member.hostname.p ? beat->member.hostname : OB_STR("")),
+		OB_ARG_INT("pid", beat->member.pid),
+		OB_ARG_STR("state", beat->member.state.p ? beat->member.state : OB_STR("")),
+		OB_ARG_MS("age", SILENT_MS),
+		{ .name = NULL },
+	};
+	size_t first = ob_sql_add(q, count_in, args);
+
+	(void)ob_sql_add(q, OB_SQL_member_beat, args);
+	(void)ob_sql_add(q, OB_SQL_members_forget, args);
+	return first;
+}
+
 int ob_consumer_renew(struct ob_store *store, const struct ob_consumer_lease *lease, int64_t ttl_ms,
 		      const struct ob_consumer_beat *beat, struct ob_err *err)
 {
 	OB_CLEANUP(ob_sql_done) struct ob_sql q;
 
 	ob_sql_begin(&q, store, OB_SQL_WRITE, "renewing the consumer's lease");
-	size_t kept = OB_SQL_ADD(
-		&q, consumer_renew, OB_ARG_TEXT("consumer", lease->consumer),
-		OB_ARG_UUID("owner", &lease->owner), OB_ARG_INT("epoch", lease->epoch),
-		OB_ARG_MS("ttl", ttl_ms), OB_ARG_INT("handled", beat->handled),
-		OB_ARG_INT("duplicates", beat->duplicates), OB_ARG_INT("failed", beat->failed),
-		known("lag", beat->lag), known("oldest", beat->oldest_us));
+	size_t kept = add_beat(&q, OB_SQL_consumer_renew, lease, ttl_ms, beat);
 	int r = ob_sql_commit(&q, err);
 	if (r < 0)
 		return r;
 	return ob_sql_changed(&q, kept) ? 0 : lost(lease, err);
 }
 
-int ob_consumer_release(struct ob_store *store, const struct ob_consumer_lease *lease,
-			struct ob_err *err)
+int ob_consumer_tell(struct ob_store *store, const struct ob_consumer_lease *lease, int64_t ttl_ms,
+		     const struct ob_consumer_beat *beat, struct ob_err *err)
 {
 	OB_CLEANUP(ob_sql_done) struct ob_sql q;
 
+	ob_sql_begin(&q, store, OB_SQL_WRITE, "writing the consumer's report");
+	(void)add_beat(&q, OB_SQL_consumer_count, lease, ttl_ms, beat);
+	return ob_inbox_explain(ob_sql_commit(&q, err), err);
+}
+
+int ob_consumer_release(struct ob_store *store, const struct ob_consumer_lease *lease,
+			struct ob_err *err)
+{
+	const struct ob_sql_arg args[] = {
+		OB_ARG_TEXT("consumer", lease->consumer),
+		OB_ARG_UUID("owner", &lease->owner),
+		OB_ARG_INT("epoch", lease->epoch),
+		{ .name = NULL },
+	};
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+
 	ob_sql_begin(&q, store, OB_SQL_WRITE, "releasing the consumer's lease");
-	(void)OB_SQL_ADD(&q, consumer_release, OB_ARG_TEXT("consumer", lease->consumer),
-			 OB_ARG_UUID("owner", &lease->owner), OB_ARG_INT("epoch", lease->epoch));
+	(void)ob_sql_add(&q, OB_SQL_consumer_release, args);
+	(void)ob_sql_add(&q, OB_SQL_member_leave, args);
 	return ob_sql_commit(&q, err);
 }
 
@@ -176,6 +219,33 @@ int ob_consumer_list(struct ob_store *store, const char *consumer, struct ob_are
 	if (!rows)
 		return ob_inbox_explain(err->status, err);
 	*ret_rows = rows;
+	return 0;
+}
+
+static const struct ob_sql_column member_columns[] = {
+	OB_SQL_COLUMN(struct ob_consumer_member, consumer, STR),
+	OB_SQL_COLUMN(struct ob_consumer_member, id, UUID),
+	OB_SQL_COLUMN(struct ob_consumer_member, hostname, STR),
+	OB_SQL_COLUMN(struct ob_consumer_member, pid, INT),
+	OB_SQL_COLUMN(struct ob_consumer_member, started_at_us, TIME),
+	OB_SQL_COLUMN(struct ob_consumer_member, heartbeat_until_us, TIME),
+	OB_SQL_COLUMN(struct ob_consumer_member, alive, INT),
+	OB_SQL_COLUMN(struct ob_consumer_member, state, STR),
+};
+
+int ob_consumer_members(struct ob_store *store, const char *consumer, struct ob_arena *arena,
+			struct ob_consumer_member **ret_members, size_t *ret_count,
+			struct ob_err *err)
+{
+	static const struct ob_sql_map map =
+		OB_SQL_MAP_OF(struct ob_consumer_member, member_columns);
+	struct ob_consumer_member *members = ob_sql_list(
+		store, "listing members of consumers", OB_SQL_members,
+		OB_ARGS(OB_ARG_TEXT("consumer", consumer)), &map, arena, ret_count, err);
+
+	if (!members)
+		return ob_inbox_explain(err->status, err);
+	*ret_members = members;
 	return 0;
 }
 

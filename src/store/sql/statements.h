@@ -41,6 +41,7 @@
 	X(list_any_one, false) \
 	X(list_all, false) \
 	X(list_one, false) \
+	X(list_stream, false) \
 	X(list_open, false) \
 	X(verb_all, false) \
 	X(verb_one, false) \
@@ -81,7 +82,12 @@
 	X(consumer_take, false) \
 	X(consumer_state, false) \
 	X(consumer_renew, true) \
+	X(consumer_count, false) \
 	X(consumer_release, false) \
+	X(member_beat, false) \
+	X(member_leave, false) \
+	X(members_forget, false) \
+	X(members, false) \
 	X(consumer_fence, true) \
 	X(consumer_list, false) \
 	X(positions, false) \
