@@ -59,15 +59,21 @@ static void begin(const char *name)
 	rig_until(&rig, rig_waiting(&rig) == 0, RIG_SOON_MS);
 }
 
-/* One line: what failed, what comes next, and what to do about it. */
+/*
+ * One line: what failed, what comes next, and what to do about it. Whichever write finds no room
+ * first says it: a settle, or a heartbeat; a worker that cannot renew its leases sends nothing, and
+ * so has nothing to settle.
+ */
 static bool has_said_so(void)
 {
 	char *log = rig_file(&rig, "worker.log"), *rest, *line;
 	bool said = false;
 
 	for (line = strtok_r(log, "\n", &rest); line && !said; line = strtok_r(NULL, "\n", &rest))
-		said = strstr(line, "store failed, trying again") &&
-		       strstr(line, "doing=settling") && strstr(line, "free some disk space");
+		said = (strstr(line, "store failed for the leases, trying again") ||
+			(strstr(line, "store failed, trying again") &&
+			 strstr(line, "doing=settling"))) &&
+		       strstr(line, "free some disk space");
 	free(log);
 	return said;
 }

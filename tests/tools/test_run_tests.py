@@ -65,6 +65,8 @@ def main():
     results.append(("what_a_sanitizer_found_is_not_run_again", code == 1 and len(calls) == 1 and out.endswith("2 passed, 1 failed\n")))
     code, out, _ = run([[entry("cut", "ok 1 - a\n")]])
     results.append(("cases_without_a_plan_fail", code == 1 and "no plan" in out))
+    code, out, _ = run([[entry("speaks no TAP", "ok: 2000 seeds\n")]])
+    results.append(("a_program_without_tap_is_one_case", code == 0 and out.endswith("1 passed, 0 failed\n")))
     skips = entry("skips", "1..1\nok 1 - a # SKIP no server\n")
     results.append(("a_skip_fails_where_none_may_be", run([[skips]])[0] == 0 and run([[skips]], "--no-skips")[0] == 1))
     print(f"TAP version 13\n1..{len(results)}")
