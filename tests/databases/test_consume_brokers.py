@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Relay and consumer are killed at random around Kafka, RabbitMQ and NATS; see torture.py. with_brokers starts the last two."""
 import atexit
+import json
 import os
 import subprocess
 import sys
@@ -99,6 +100,25 @@ def from_nats_effects_are_exactly_once_in_sqlite(db):
 @case("postgres")
 def from_nats_effects_are_exactly_once_in_the_same_database(db):
     torture(db, Nats(), same_database(db), seconds=4)
+
+
+@case("sqlite")
+def doctor_compares_the_limits_of_kafka_with_the_handler(db):
+    kafka = Kafka()
+
+    def findings(topic, options=""):
+        db.write("outbox.yaml", f"""
+stores: {{ main: {{ url: "{db.url()}" }} }}
+consumers: [ {{ name: billing, source: {{ {kafka.sink}, topic: {topic}, {options} }}, exec: {{ command: cat, timeout: 60s }} }} ]
+""")
+        db.outbox("setup", "--inbox")
+        found = json.loads(db.outbox("doctor", "--json"))["findings"]
+        return {one["code"]: (one["level"], one["text"]) for one in found if one["subject"] == "billing"}
+
+    found = findings(kafka.destination)
+    assert found["kafka_topic"] == ("ok", f"topic {kafka.destination} has 4 partition(s)") and found["kafka_max_poll"][0] == "ok", found
+    level, text = findings(kafka.destination, "max_poll: 30s")["kafka_max_poll"]
+    assert level == "warning" and "does not poll for 30000 ms loses its partitions" in text, text
 
 
 sys.exit(main())
