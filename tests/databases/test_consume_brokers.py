@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from consumers import AT, HANDLED, POISON, Consumer, by_key, handled, parked, until
 from harness import Skip, case, main
 from torture import own_sqlite, same_database, torture
 
@@ -98,6 +99,55 @@ def from_nats_effects_are_exactly_once_in_sqlite(db):
 @case("postgres")
 def from_nats_effects_are_exactly_once_in_the_same_database(db):
     torture(db, Nats(), same_database(db), seconds=4)
+
+
+def hold_one_key(db, broker):
+    """Poison on one key of ten: the others finish, and the key comes back in order."""
+    db.write("outbox.yaml", f"""
+stores: {{ main: {{ url: "{db.url()}" }} }}
+sinks: {{ out: {{ {broker.sink} }} }}
+relays: [ {{ store: main, sink: out, route: {{ destination: "{broker.destination}" }} }} ]
+consumers:
+  - name: billing
+    source: {{ {broker.source} }}
+    sql: {json.dumps(POISON[db.kind])}
+    retry: {{ base_delay: 50ms, max_backoff: 200ms, jitter: 0, max_attempts: 3 }}
+""")
+    db.outbox("setup")
+    db.outbox("setup", "--inbox")
+    db.run(HANDLED.format(AT[db.kind]))
+    db.run("CREATE TABLE poison (n INTEGER)")
+    db.run("INSERT INTO poison VALUES (1)")
+    for n in range(50):
+        db.run("INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload) VALUES (?, 'order', ?, 'Paid', ?)",
+               os.urandom(16), str(n % 10), json.dumps({"n": n, "bad": int(n == 13)}))
+    db.outbox("work", "--once")
+    consumer = Consumer(db)
+    until("the others are handled", lambda: len(handled(db)) >= 46, consumer.process)
+    until("it is dead", lambda: [row["state"] for row in parked(db)] == ["dead"] + 3 * ["waiting"], consumer.process)
+    keys = by_key(db)
+    assert keys.pop("order:3") == [3] and all(values == sorted(values) and len(values) == 5 for values in keys.values()), keys
+    db.run("DELETE FROM poison")
+    db.outbox("dlq", "retry", "billing", "--all", "--yes")
+    until("all is handled", lambda: not parked(db), consumer.process)
+    assert by_key(db)["order:3"] == [3, 13, 23, 33, 43]
+    consumer.stop()
+    assert db.outbox("consume", "--once") == "0 handled, 0 duplicates, 0 failed, 0 parked\n", "all was acknowledged"
+
+
+@case("sqlite")
+def from_kafka_poison_holds_its_key_alone(db):
+    hold_one_key(db, Kafka())
+
+
+@case("sqlite")
+def from_rabbitmq_poison_holds_its_key_alone(db):
+    hold_one_key(db, Queue())
+
+
+@case("sqlite")
+def from_nats_poison_holds_its_key_alone(db):
+    hold_one_key(db, Nats())
 
 
 @case("sqlite")
