@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The doctor's round: configuration, stores, sinks. */
+/* The doctor's round: configuration, stores, sinks, consumers. */
 #include "operate/doctor.h"
 
 enum { LINE_MAX_BYTES = 4096 };
@@ -67,6 +67,10 @@ void ob_doctor_run(const struct ob_doctor *doctor, struct ob_findings *out)
 		out->subject = config->sinks[i].name;
 		ob_doctor_sink(doctor, &config->sinks[i], out);
 	}
+	for (size_t i = 0; i < config->consumer_count && !doctor->connect_only; i++) {
+		out->subject = config->consumers[i].name;
+		ob_doctor_consumer(&config->consumers[i], out);
+	}
 	out->subject = "";
 }
 
@@ -83,6 +87,11 @@ const struct ob_check *ob_doctor_checks(size_t index, const char **ret_name)
 			return b->ops->checks;
 	}
 	for (const struct ob_sink_backend *b = ob_sink_backends; b->name; b++) {
+		*ret_name = b->name;
+		if (b->ops && b->ops->checks && index == n++)
+			return b->ops->checks;
+	}
+	for (const struct ob_feed_backend *b = ob_feed_backends; b->name; b++) {
 		*ret_name = b->name;
 		if (b->ops && b->ops->checks && index == n++)
 			return b->ops->checks;

@@ -2,7 +2,7 @@
 /*
  * The doctor: everything about databases, destinations and the configuration that makes messages
  * late, lost or repeated, as findings. Reads only; sinks are opened as a relay opens them, and no
- * message is sent.
+ * message is sent; no message of a source is taken.
  */
 #ifndef OB_OPERATE_DOCTOR_H
 #define OB_OPERATE_DOCTOR_H
@@ -64,7 +64,10 @@ void ob_findings_json(struct ob_jout *j, const struct ob_findings *findings);
 	  "What a sink names is there: its program, an address that is not refused.", \
 	  "correct the sink's entry in the configuration") \
 	X(SINK_CONNECT, "sink_connect", "The destination can be reached and logged in to.", \
-	  "do what the text says; until then messages wait in the database")
+	  "do what the text says; until then messages wait in the database") \
+	X(SOURCE_CONNECT, "source_connect", \
+	  "The source of a consumer can be reached and logged in to.", \
+	  "do what the text says; until then nothing is consumed")
 
 enum ob_doctor_check {
 #define X(name, code, what, advice) OB_DOCTOR_##name,
@@ -79,6 +82,8 @@ extern const struct ob_check ob_doctor_table[];
 void ob_doctor_config(const struct ob_config *config, struct ob_findings *out);
 void ob_doctor_sink(const struct ob_doctor *doctor, const struct ob_config_sink *conf,
 		    struct ob_findings *out);
+/* doctor_consumers.c: the source of a consumer, and its limits. */
+void ob_doctor_consumer(const struct ob_config_consumer *conf, struct ob_findings *out);
 /* doctor_readers.c: readers of a store, its targets and its clock. */
 void ob_doctor_readers(const struct ob_doctor *doctor, const struct ob_config_store *entry,
 		       struct ob_store *store, struct ob_findings *out);

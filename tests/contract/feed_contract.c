@@ -447,6 +447,65 @@ OB_TEST(what_is_given_back_comes_again_in_order)
 }
 OB_TEST_END
 
+OB_TEST(payloads_of_any_bytes_come_back_as_they_were)
+{
+	static const struct ob_str bodies[] = {
+		{ "false", 5 }, { "\"\"", 2 }, { "", 0 }, { "a\0\xff\xfe\r\n%41", 9 }, { NULL, 0 }
+	};
+	enum { BODIES = sizeof(bodies) / sizeof(bodies[0]) };
+	struct ob_feed_batch batch = OB_FEED_BATCH_INIT;
+	struct ob_err err = OB_ERR_INIT;
+	struct tally tally = { 0 };
+	struct parcel parcels[BODIES];
+	struct box box;
+	size_t n = 0;
+
+	box_init(&box);
+	for (size_t i = 0; i < BODIES; i++) {
+		parcel_init(&parcels[i], i + 1, OB_STR("k0"), bodies[i]);
+		sink_push(box.sink, &parcels[i].delivery, &tally);
+	}
+	sink_drain(box.sink, &tally, BODIES);
+	ck_assert_uint_eq(tally.confirmed, BODIES);
+	struct ob_feed *feed = open_feed(&box, "g3");
+	for (int i = 0; i < TRIES && n < BODIES; i++) {
+		ck_assert_msg(ob_feed_poll(feed, WAIT_MS, 50, &batch, &err) == 0, "%s", err.msg);
+		for (size_t k = 0; k < batch.count; k++, n++) {
+			struct ob_str got = batch.entries[k].message.payload;
+
+			ck_assert(!batch.entries[k].fault.p && n < BODIES);
+			ck_assert_int_eq(got.p == NULL, bodies[n].p == NULL);
+			ck_assert(!got.p || ob_str_eq(got, bodies[n]));
+		}
+	}
+	ck_assert_uint_eq(n, BODIES);
+	ob_feed_batch_done(&batch);
+	ob_feed_free(feed);
+	box_done(&box);
+}
+OB_TEST_END
+
+OB_TEST(acknowledgements_of_what_was_never_handed_out_change_nothing)
+{
+	const uint64_t unknown[] = { 77, 4000, UINT64_C(3) << 48 | 900 };
+	struct ob_feed_batch batch = OB_FEED_BATCH_INIT;
+	struct ob_err err = OB_ERR_INIT;
+	struct box box;
+	static struct got got;
+
+	box_init(&box);
+	store(&box, 1, 10);
+	struct ob_feed *feed = open_feed(&box, "g4");
+	ck_assert_msg(ob_feed_poll(feed, 0, 0, &batch, &err) == 0, "%s", err.msg);
+	ack(feed, unknown, 3);
+	read_entries(feed, 10, &got);
+	expect_order(&got, 1, 10);
+	ob_feed_batch_done(&batch);
+	ob_feed_free(feed);
+	box_done(&box);
+}
+OB_TEST_END
+
 OB_TEST(a_state_and_a_description_are_always_to_be_had)
 {
 	struct ob_buf text = OB_BUF_INIT(1000);
@@ -476,4 +535,6 @@ SINK_SUITE("feed", what_the_sink_stored_is_read_in_order_of_its_keys,
 	   an_acknowledgement_passes_nothing_that_has_none, groups_do_not_see_each_other,
 	   with_room_for_none_nothing_is_handed_out,
 	   a_position_wins_over_what_the_source_has_recorded,
-	   what_is_given_back_comes_again_in_order, a_state_and_a_description_are_always_to_be_had)
+	   what_is_given_back_comes_again_in_order, payloads_of_any_bytes_come_back_as_they_were,
+	   acknowledgements_of_what_was_never_handed_out_change_nothing,
+	   a_state_and_a_description_are_always_to_be_had)

@@ -2,11 +2,12 @@
 """outbox consume on every database, with a Redis stream as its source."""
 import json
 import signal
+import subprocess
 import sys
 import time
 
 from consumers import POISON, Consumer, begin, by_key, configure, handled, parked, pending, poisoned, redis, stream, until
-from harness import case, main
+from harness import OUTBOX, case, main
 
 
 @case()
@@ -342,6 +343,45 @@ def the_inbox_forgets_what_is_old_and_warns_when_it_forgets_too_soon(db):
     until("purged", lambda: db.run("SELECT id FROM outbox_inbox") == [("0195a1b2-0000-7000-8000-00000000000a",)], consumer.process)
     until("warned", lambda: "the source keeps messages longer than the inbox remembers them" in consumer.text(), consumer.process)
     consumer.stop()
+
+
+def findings(db, code=0):
+    """What doctor says of the consumer: its level and text, by code."""
+    done = subprocess.run([OUTBOX, "doctor", "--json"], cwd=db.dir, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    found = json.loads(done.stdout)["findings"]
+    return {one["code"]: (one["level"], one["text"]) for one in found if one["subject"] == "billing"}
+
+
+@case("sqlite")
+def doctor_compares_the_limits_of_the_source_with_the_handler(db):
+    begin(db, handler='exec: { command: "cat", timeout: 90s }', options="ordering: none")
+    found = findings(db)
+    assert found["redis_stream"] == ("warning", f"stream {stream(db)} is not there"), found
+    level, text = found["redis_claim_idle"]
+    assert level == "warning" and "a handler may take 90000 ms, and entries are taken over after 60000 ms" in text, found
+    redis.add(stream(db), 1, 1)
+    configure(db, handler='exec: { command: "cat", timeout: 10s }', options="ordering: none")
+    found = findings(db)
+    assert found["redis_stream"][0] == found["redis_claim_idle"][0] == found["source_connect"][0] == "ok", found
+    assert redis("XINFO", "GROUPS", stream(db)) == [], "doctor makes no group"
+    configure(db, handler='exec: { command: "cat", timeout: 90s }')
+    assert findings(db)["redis_claim_idle"][0] == "ok", "with one process nothing is taken over"
+    redis("DEL", stream(db))
+    redis("SET", stream(db), "x")
+    assert findings(db, code=1)["redis_stream"] == ("error", f"key {stream(db)} is a string, no stream")
+    redis("DEL", stream(db))
+
+
+@case("sqlite")
+def doctor_says_when_a_source_cannot_be_reached(db):
+    begin(db)
+    db.write("outbox.yaml", f"""
+stores: {{ main: {{ url: "{db.url()}" }} }}
+consumers: [ {{ name: billing, source: {{ type: redis, url: "unix:///nowhere/redis.sock", stream: s }}, sql: "SELECT :id" }} ]
+""")
+    level, text = findings(db, code=1)["source_connect"]
+    assert level == "error" and "/nowhere/redis.sock" in text, text
 
 
 sys.exit(main())

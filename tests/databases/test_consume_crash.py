@@ -20,9 +20,6 @@ class Stream:
     def is_done(self):
         return not self.group or redis("XPENDING", self.destination, "billing")[0] == 0
 
-    def copies(self, count):
-        return f"{redis('XLEN', self.destination) - count} copies in the stream"
-
 
 @case("postgres")
 def effects_are_exactly_once_in_sqlite_whatever_is_killed(db):

@@ -24,6 +24,7 @@ class Victim:
         self.start()
 
     def start(self):
+        self.since = time.monotonic()
         with open(self.db.path(f"{self.words[0]}.log"), "a", encoding="utf-8") as log:
             self.process = subprocess.Popen([OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -63,8 +64,8 @@ def produce(db, stop, numbers):
     connection.close()
 
 
-def torture(db, broker, target, options="dedup: ids", relay_too=True, seconds=6):
-    """`broker` has a sink, a destination and a source; `target` is the consumer's database."""
+def torture(db, broker, target, options="dedup: ids", relay_too=True, seconds=6, calm=0):
+    """`broker` has a sink, a destination and a source; `target` is the consumer's database; a consumer lives for `calm` seconds at least."""
     kind, url, rows = target
     db.write("outbox.yaml", f"""
 stores:
@@ -90,7 +91,11 @@ consumers:
     end = time.monotonic() + float(os.environ.get("OUTBOX_TORTURE_SECONDS", seconds))
     while time.monotonic() < end:
         time.sleep(random.uniform(0.05, 0.8))  # the moment of the kill
-        (random.choice(victims) if relay_too else victims[1]).kill()
+        if calm:
+            victim = victims[time.monotonic() > victims[1].since + calm]
+        else:
+            victim = random.choice(victims) if relay_too else victims[1]
+        victim.kill()
     stop.set()
     producer.join()
     until("everything has arrived", lambda: rows("SELECT count(DISTINCT n) FROM handled")[0][0] == numbers[-1], victims[1].process)
@@ -102,7 +107,8 @@ consumers:
     for key in range(KEYS):
         mine = [n for n, name in got if name == f"order:{key}"]
         assert mine == sorted(mine), f"key {key} is out of order: {mine}"
-    print(f"# {broker.name} to {kind}: {numbers[-1]} messages, {broker.copies(numbers[-1])}, {victims[0].kills} kills of the relay, "
+    duplicates = rows("SELECT duplicates FROM outbox_consumers")[0][0]  # as of the last renewal of each process
+    print(f"# {broker.name} to {kind}: {numbers[-1]} messages, {duplicates} duplicates told, {victims[0].kills} kills of the relay, "
           f"{victims[1].kills} of the consumer")
     assert numbers[-1] > 100 and victims[1].kills > 1
 

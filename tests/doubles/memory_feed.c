@@ -104,9 +104,13 @@ static int memory_poll(struct ob_feed *base, int timeout_ms, uint32_t max,
 
 static int memory_ack(struct ob_feed *base, const uint64_t *tags, size_t count, struct ob_err *err)
 {
+	const struct memory_feed *feed = (struct memory_feed *)base;
+
 	(void)err;
-	for (size_t i = 0; i < count; i++)
-		acked_by(base)[tags[i] - 1] = true;
+	for (size_t i = 0; i < count; i++) {
+		if (tags[i] - 1 < feed->at)
+			acked_by(base)[tags[i] - 1] = true;
+	}
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* The RabbitMQ source: what queues do to messages, and to those who read them. */
 #include "base/cleanup.h"
 #include "feed/backends.h"
+#include "feed_limits.h"
 #include "sink_rabbitmq_fixture.h"
 
 #include <stdlib.h>
@@ -426,33 +427,6 @@ OB_TEST(a_lost_connection_makes_tags_void_and_everything_comes_again)
 OB_TEST_END
 
 /* ---- limits ---------------------------------------------------------- */
-
-/* The finding of that code must have this level, and this in its text; NULL: there is none. */
-static void expect_finding(const struct ob_findings *found, const char *code, enum ob_level level,
-			   const char *text)
-{
-	const struct ob_finding *it = NULL;
-
-	for (size_t i = 0; i < found->count; i++) {
-		if (strcmp(found->list[i].check->code, code) == 0)
-			it = &found->list[i];
-	}
-	ck_assert(it || !text);
-	if (!it)
-		return;
-	ck_assert_msg(text && it->level == level && strstr(it->text.p, text), "%s: %s",
-		      ob_level_name(it->level), it->text.p);
-}
-
-static void probe(struct ob_feed *feed, int64_t handler_ms, struct ob_findings *found)
-{
-	struct ob_err err = OB_ERR_INIT;
-
-	ob_findings_init(found);
-	ck_assert_msg(ob_feed_probe(feed, handler_ms, found, &err) == 0, "%s", err.msg);
-	ck_assert(!found->failed);
-	ob_feed_free(feed);
-}
 
 OB_TEST(a_delivery_limit_without_a_dead_letter_exchange_is_found)
 {

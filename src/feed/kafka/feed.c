@@ -6,44 +6,16 @@
  * cooperative: what stays ours goes on.
  */
 #include "feed/backends.h"
-#include "sink/kafka/kafka.h"
+#include "feed/kafka/kafka.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 enum { START_BEGINNING, START_END, POLL_MS = 1000, OFFSET_BITS = 48 };
 
-/* An entry that was handed out. */
-struct handed {
-	int64_t offset;
-	bool done;
-};
-
-struct part {
-	int32_t number;
-	bool ours;
-	int64_t commit;        /* what the group has; -1: unknown */
-	int64_t from;          /* with positions: go on here; -1: where the group is */
-	struct handed *handed; /* ascending */
-	size_t first, count, room;
-};
-
-struct kafka_feed {
-	struct ob_feed base;
-	char *topic, *group;
-	int start;
-	int64_t max_poll_ms, session_ms;
-
-	rd_kafka_t *rk;
-	struct part *parts;
-	size_t part_count;
-	bool paused, by_place, moved;
-	struct ob_err trouble; /* the last thing that the library said of the brokers */
-};
-
-static struct part *part_of(struct kafka_feed *feed, int32_t number)
+static struct ob_kafka_part *part_of(struct kafka_feed *feed, int32_t number)
 {
-	struct part *more;
+	struct ob_kafka_part *more;
 
 	for (size_t i = 0; i < feed->part_count; i++) {
 		if (feed->parts[i].number == number)
@@ -53,13 +25,14 @@ static struct part *part_of(struct kafka_feed *feed, int32_t number)
 	if (!more)
 		return NULL;
 	feed->parts = more;
-	more[feed->part_count] = (struct part){ .number = number, .commit = -1, .from = -1 };
+	more[feed->part_count] =
+		(struct ob_kafka_part){ .number = number, .commit = -1, .from = -1 };
 	return &more[feed->part_count++];
 }
 
 /* ---- rebalancing ----------------------------------------------------- */
 
-static void forget_handed(struct part *part)
+static void forget_handed(struct ob_kafka_part *part)
 {
 	part->first = part->count = 0;
 }
@@ -67,7 +40,7 @@ static void forget_handed(struct part *part)
 static void take_parts(struct kafka_feed *feed, rd_kafka_topic_partition_list_t *list, bool ours)
 {
 	for (int i = 0; i < list->cnt; i++) {
-		struct part *part = part_of(feed, list->elems[i].partition);
+		struct ob_kafka_part *part = part_of(feed, list->elems[i].partition);
 
 		if (!part)
 			continue;
@@ -169,6 +142,7 @@ static void drop(struct kafka_feed *feed)
 	(void)rd_kafka_consumer_close(feed->rk);
 	rd_kafka_destroy(feed->rk);
 	feed->rk = NULL;
+	feed->subscribed = false;
 	for (size_t i = 0; i < feed->part_count; i++) {
 		forget_handed(&feed->parts[i]);
 		feed->parts[i].ours = false;
@@ -190,25 +164,31 @@ static int subscribe(struct kafka_feed *feed, struct ob_err *err)
 	return err->status;
 }
 
+int ob_kafka_feed_connect(struct kafka_feed *feed, struct ob_err *err)
+{
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	char why[256];
+	int r = configure(feed, conf, err);
+
+	if (r == 0) {
+		feed->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof(why));
+		if (feed->rk)
+			return 0;
+		r = ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "the kafka source: %s", why);
+	}
+	rd_kafka_conf_destroy(conf);
+	return r;
+}
+
 static int kafka_feed_open(struct ob_feed *base, struct ob_err *err)
 {
 	struct kafka_feed *feed = (struct kafka_feed *)base;
-	char why[256];
+	int r = feed->rk ? 0 : ob_kafka_feed_connect(feed, err);
 
-	if (feed->rk)
-		return 0;
-	rd_kafka_conf_t *conf = rd_kafka_conf_new();
-	int r = configure(feed, conf, err);
-	if (r < 0) {
-		rd_kafka_conf_destroy(conf);
+	if (r < 0 || feed->subscribed)
 		return r;
-	}
-	feed->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof(why));
-	if (!feed->rk) {
-		rd_kafka_conf_destroy(conf);
-		return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "the kafka source: %s", why);
-	}
 	r = subscribe(feed, err);
+	feed->subscribed = r == 0;
 	if (r < 0)
 		drop(feed);
 	return r;
@@ -222,7 +202,7 @@ static int kafka_feed_seek(struct ob_feed *base, const struct ob_str *parts,
 	feed->by_place = true;
 	for (size_t i = 0; i < count; i++) {
 		const char *slash = memrchr(parts[i].p, '/', parts[i].n);
-		struct part *part =
+		struct ob_kafka_part *part =
 			slash ? part_of(feed, (int32_t)strtol(slash + 1, NULL, 10)) : NULL;
 
 		if (part)
@@ -235,20 +215,20 @@ static int kafka_feed_seek(struct ob_feed *base, const struct ob_str *parts,
 
 /* ---- reading --------------------------------------------------------- */
 
-static bool hand_out(struct part *part, int64_t offset)
+static bool hand_out(struct ob_kafka_part *part, int64_t offset)
 {
 	if (part->first > 0 && part->first == part->count)
 		forget_handed(part);
 	if (part->count == part->room) {
 		size_t room = part->room ? part->room * 2 : 256;
-		struct handed *more = realloc(part->handed, room * sizeof(*more));
+		struct ob_kafka_handed *more = realloc(part->handed, room * sizeof(*more));
 
 		if (!more)
 			return false;
 		part->handed = more;
 		part->room = room;
 	}
-	part->handed[part->count++] = (struct handed){ .offset = offset };
+	part->handed[part->count++] = (struct ob_kafka_handed){ .offset = offset };
 	return true;
 }
 
@@ -330,7 +310,7 @@ static int poll_one(struct kafka_feed *feed, int timeout_ms, struct ob_feed_batc
 			r = ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 				       "topic '%.150s' does not exist: create it", feed->topic);
 	} else if (batch->count < max) {
-		struct part *part = part_of(feed, m->partition);
+		struct ob_kafka_part *part = part_of(feed, m->partition);
 
 		if (!part || !hand_out(part, m->offset) ||
 		    !read_record(feed, m, &batch->arena, &batch->entries[batch->count]))
@@ -373,7 +353,7 @@ static void mark_done(struct kafka_feed *feed, uint64_t tag)
 {
 	int32_t number = (int32_t)(tag >> OFFSET_BITS) - 1;
 	int64_t offset = (int64_t)(tag & ((UINT64_C(1) << OFFSET_BITS) - 1));
-	struct part *part = part_of(feed, number);
+	struct ob_kafka_part *part = part_of(feed, number);
 
 	for (size_t i = part ? part->first : 0; part && i < part->count; i++) {
 		if (part->handed[i].offset == offset)
@@ -382,7 +362,7 @@ static void mark_done(struct kafka_feed *feed, uint64_t tag)
 }
 
 /* Up to the first that is not done. */
-static bool advance(struct part *part)
+static bool advance(struct ob_kafka_part *part)
 {
 	bool moved = false;
 
@@ -439,7 +419,7 @@ static int kafka_feed_state(struct ob_feed *base, struct ob_feed_state *ret, str
 
 	(void)err;
 	for (size_t i = 0; feed->rk && i < feed->part_count; i++) {
-		const struct part *part = &feed->parts[i];
+		const struct ob_kafka_part *part = &feed->parts[i];
 		int64_t low = -1, high = -1;
 
 		if (!part->ours ||
@@ -528,6 +508,8 @@ const struct ob_feed_ops ob_feed_kafka = {
 	.opts = kafka_feed_opts,
 	.link = &ob_sink_kafka,
 	.link_opts = link_opts,
+	.checks = ob_kafka_feed_checks,
+	.probe = ob_kafka_feed_probe,
 	.poll_every_ms = POLL_MS,
 	.open = kafka_feed_open,
 	.seek = kafka_feed_seek,

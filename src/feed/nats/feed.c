@@ -33,7 +33,8 @@ static void drop(struct nats_feed *feed)
 	feed->nc = NULL;
 }
 
-static int failed(struct nats_feed *feed, natsStatus status, const char *doing, struct ob_err *err)
+int ob_nats_feed_failed(struct nats_feed *feed, natsStatus status, const char *doing,
+			struct ob_err *err)
 {
 	(void)ob_nats_status(status, nats_GetLastError(NULL), err);
 	if (err->kind != OB_ERR_FATAL)
@@ -45,7 +46,7 @@ static int failed(struct nats_feed *feed, natsStatus status, const char *doing, 
 
 /* ---- opening --------------------------------------------------------- */
 
-static int connect_feed(struct nats_feed *feed, struct ob_err *err)
+int ob_nats_feed_connect(struct nats_feed *feed, struct ob_err *err)
 {
 	struct nats_sink *link = (struct nats_sink *)feed->base.link;
 	natsOptions *options = NULL;
@@ -65,7 +66,7 @@ static int connect_feed(struct nats_feed *feed, struct ob_err *err)
 		s = natsConnection_JetStream(&feed->js, feed->nc, NULL);
 	if (s == NATS_OK)
 		return 0;
-	r = failed(feed, s, "connecting", err);
+	r = ob_nats_feed_failed(feed, s, "connecting", err);
 	drop(feed);
 	return r;
 }
@@ -121,7 +122,7 @@ static int nats_feed_open(struct ob_feed *base, struct ob_err *err)
 {
 	struct nats_feed *feed = (struct nats_feed *)base;
 	jsErrCode code = 0;
-	int r = feed->nc ? 0 : connect_feed(feed, err);
+	int r = feed->nc ? 0 : ob_nats_feed_connect(feed, err);
 
 	if (r < 0 || feed->sub)
 		return r;
@@ -133,7 +134,7 @@ static int nats_feed_open(struct ob_feed *base, struct ob_err *err)
 	if (code == JSStreamNotFoundErr)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 				  "stream '%.150s' does not exist: add it", feed->stream);
-	return failed(feed, s, "subscribing", err);
+	return ob_nats_feed_failed(feed, s, "subscribing", err);
 }
 
 /* ---- reading --------------------------------------------------------- */
@@ -298,7 +299,7 @@ static int nats_feed_poll(struct ob_feed *base, int timeout_ms, uint32_t max,
 	if (s == NATS_TIMEOUT)
 		return 0;
 	if (s != NATS_OK)
-		return failed(feed, s, "reading the stream", err);
+		return ob_nats_feed_failed(feed, s, "reading the stream", err);
 	int r = take_list(feed, &list, batch, err);
 	natsMsgList_Destroy(&list);
 	return r;
@@ -353,7 +354,7 @@ static int nats_feed_ack(struct ob_feed *base, const uint64_t *tags, size_t coun
 	if (s == NATS_OK && feed->nc)
 		s = natsConnection_FlushTimeout(feed->nc,
 						((struct nats_sink *)base->link)->timeout_ms);
-	return s == NATS_OK ? 0 : failed(feed, s, "acknowledging", err);
+	return s == NATS_OK ? 0 : ob_nats_feed_failed(feed, s, "acknowledging", err);
 }
 
 /* All of them, in the order of the stream, in which they come again: single ones would come behind
@@ -417,7 +418,7 @@ static int nats_feed_state(struct ob_feed *base, struct ob_feed_state *ret, stru
 	}
 	jsConsumerInfo_Destroy(info);
 	jsStreamInfo_Destroy(stream);
-	return s == NATS_OK ? 0 : failed(feed, s, "asking for the consumer", err);
+	return s == NATS_OK ? 0 : ob_nats_feed_failed(feed, s, "asking for the consumer", err);
 }
 
 static int nats_feed_check(struct ob_feed *base, struct ob_err *err)
@@ -508,6 +509,8 @@ const struct ob_feed_ops ob_feed_nats = {
 	.opts = nats_feed_opts,
 	.link = &ob_sink_nats,
 	.link_opts = link_opts,
+	.checks = ob_nats_feed_checks,
+	.probe = ob_nats_feed_probe,
 	.check = nats_feed_check,
 	.open = nats_feed_open,
 	.poll = nats_feed_poll,

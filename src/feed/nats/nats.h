@@ -44,6 +44,10 @@ struct nats_feed {
 };
 
 const char *ob_nats_durable(const struct nats_feed *feed);
+int ob_nats_feed_connect(struct nats_feed *feed, struct ob_err *err);
+/* DOWN unless it is FATAL; what is of no use is closed. */
+int ob_nats_feed_failed(struct nats_feed *feed, natsStatus status, const char *doing,
+			struct ob_err *err);
 
 /* ---- gate.c ----------------------------------------------------------- */
 
@@ -56,5 +60,10 @@ bool ob_nats_gate_take(struct nats_feed *feed, uint32_t max, natsMsgList *ret);
 /* Let what was collected come again; and: forget it. */
 void ob_nats_gate_give_back(struct ob_nats_gate *gate);
 void ob_nats_gate_clear(struct ob_nats_gate *gate);
+
+/* ---- probe.c ---------------------------------------------------------- */
+
+extern const struct ob_check ob_nats_feed_checks[];
+ob_feed_probe_fn ob_nats_feed_probe;
 
 #endif

@@ -64,6 +64,10 @@ int ob_redis_feed_check_trim(struct redis_feed *feed, struct ob_err *err);
 /* Remove members without pending entries that have been silent for long. */
 int ob_redis_feed_reap(struct redis_feed *feed, struct ob_err *err);
 
+/* probe.c */
+extern const struct ob_check ob_redis_feed_checks[];
+ob_feed_probe_fn ob_redis_feed_probe;
+
 /* read.c */
 ob_feed_poll_fn ob_redis_feed_poll;
 
