@@ -89,6 +89,8 @@ BEGIN
   RETURN ROW_COUNT();
 END;
 
+-- name: inbox_there
+
 -- name: inbox_push
 INSERT IGNORE INTO {fn:inbox} (consumer, id, handled_at) VALUES (CONVERT(? USING utf8mb4), CONVERT(? USING utf8mb4), UTC_TIMESTAMP(6))
 

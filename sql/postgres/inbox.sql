@@ -78,6 +78,10 @@ CREATE OR REPLACE FUNCTION {fn:inbox}(consumer text, id uuid) RETURNS boolean LA
   SELECT {fn:inbox}($1, $2::text)
 $inbox$;
 
+-- name: inbox_there
+-- Asked first: a query of a table that is not there would stand in the server's log.
+SELECT (to_regclass('{fn:consumer_members}') IS NOT NULL)::int
+
 -- name: inbox_push
 -- $1 consumer, $2 id
 INSERT INTO {fn:inbox} (consumer, id) VALUES ($1, $2) ON CONFLICT DO NOTHING

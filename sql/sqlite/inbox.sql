@@ -66,6 +66,8 @@ CREATE TABLE IF NOT EXISTS {fn:parked} (
 CREATE INDEX IF NOT EXISTS {name:parked_due} ON {name:parked} (consumer, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {name:parked_queue} ON {name:parked} (consumer, queue, n);
 
+-- name: inbox_there
+
 -- name: inbox_push
 -- ?1 consumer, ?2 id
 INSERT OR IGNORE INTO {fn:inbox} (consumer, id) VALUES (?1, ?2)

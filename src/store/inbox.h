@@ -18,6 +18,9 @@ enum { OB_CONSUMER_MAX = 200, OB_INBOX_ID_MAX = 255, OB_PLACE_MAX = 480 };
 /* For these operations: OUTBOX_ESCHEMA says which command makes the tables. */
 int ob_inbox_explain(int r, struct ob_err *err);
 
+/* Are the tables there? Says yes where the first query can find that out at no cost. */
+int ob_inbox_exists(struct ob_store *store, bool *ret_exists, struct ob_err *err);
+
 /* ---- what was handled ------------------------------------------------ */
 
 /*

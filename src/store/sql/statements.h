@@ -75,6 +75,7 @@
 	X(remove_exceptions, false) \
 	X(remove_batches, false) \
 	X(remove_reader, false) \
+	X(inbox_there, false) \
 	X(inbox_add, true) \
 	X(inbox_purge, false) \
 	X(consumer_make, false) \
