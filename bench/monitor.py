@@ -46,6 +46,12 @@ def insert(db, count, step=500000):
         db.made += min(step, count - done)
 
 
+def insert_stream(db):
+    lines = "".join(f'{{"aggregate_type":"account","aggregate_id":"7","event_type":"E","sequence_number":{n},"payload":{{}}}}\n'
+                    for n in range(1, 1001))
+    subprocess.run([OUTBOX, "push", "-"], cwd=db.dir, text=True, input=lines, check=True, stdout=subprocess.DEVNULL)
+
+
 def except_some(db, count):
     """Failed ones that hold their keys, and as many parked behind them, of the newest delivered rows."""
     top = db.run("SELECT max(seq) FROM outbox")[0][0]
@@ -76,6 +82,7 @@ def views(db, rows):
     db.outbox("readers", "seek", "default", "end", "--yes")
     except_some(db, EXCEPTIONS)
     insert(db, PENDING)
+    insert_stream(db)
     print(f"# {db.kind}: {rows} rows made in {time.monotonic() - began:.0f} s", flush=True)
     with Monitor(db) as m:
         m.sampled()
@@ -90,7 +97,7 @@ def views(db, rows):
             "search by type": "/api/v1/messages?type=Type3", "search by error": "/api/v1/messages?error=nothing",
             "search by type, none": "/api/v1/messages?type=None", "one message": f"/api/v1/messages/{some['id']}",
             "one dead message": f"/api/v1/messages/{dead['id']}", "keys": "/api/v1/keys", "partitions": "/api/v1/partitions",
-            "audit": "/api/v1/audit", "overview page": "/", "failures page": "/failures",
+            "streams": "/api/v1/streams", "a stream": "/api/v1/stream?type=account&id=7", "audit": "/api/v1/audit", "overview page": "/", "failures page": "/failures",
         }
         for name, path in paths.items():
             times, cpu = [], cpu_ms(m.process.pid)

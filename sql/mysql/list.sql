@@ -139,6 +139,19 @@ m.{seq} > :after AND m.{seq} < :before AND (:id IS NULL OR m.{id} = {>this_id}) 
 -- name: list_one
 {>list_columns} {>from_id} {>in_order}
 
+-- name: list_stream
+-- Events of a stream by the index of its versions.
+{>list_columns}
+  FROM (SELECT m.{seq} AS seq FROM {outbox} AS m {?sequence_number}FORCE INDEX ({name:uniq_aggregate_sequence}){/}
+         WHERE m.{target} = :stream AND m.{aggregate_type} = :aggregate_type AND m.{aggregate_id} = :aggregate_id
+           {?sequence_number}AND m.{sequence_number} > 0 AND m.{sequence_number} < :before_version ORDER BY m.{sequence_number} DESC{/}
+           {!sequence_number}AND m.{seq} < 0{/} LIMIT :limit) AS f
+  LEFT JOIN {readers} AS r ON r.name = :reader
+  JOIN {outbox} AS m FORCE INDEX (PRIMARY) ON m.{seq} = f.seq
+  {>exception_of_row}
+  {>progress_of_row}
+ ORDER BY f.seq :direction
+
 -- name: list_open
 ({>list_columns} {>from_exceptions} {>in_order}) UNION ALL ({>list_columns} {>from_log} {>and_open} {>in_order}) {>all_in_order}
 

@@ -91,6 +91,15 @@ WITH "#found" AS MATERIALIZED (
   {>beside} WHERE {>matches} AND {>in_views} ORDER BY m.{seq} :direction LIMIT :limit::bigint
 )
 
+-- name: found_stream
+-- Events of a stream by the index of its versions.
+WITH "#found" AS MATERIALIZED (
+  SELECT m.{seq} AS seq FROM {outbox} AS m
+   WHERE m.{target} = :stream::text AND m.{aggregate_type} = :aggregate_type::text AND m.{aggregate_id} = :aggregate_id::text
+     {?sequence_number}AND m.{sequence_number} > 0 AND m.{sequence_number} < :before_version::bigint ORDER BY m.{sequence_number} DESC{/}
+     {!sequence_number}AND m.{seq} < 0{/} LIMIT :limit::bigint
+)
+
 -- name: waits
 -- Are rows that are no exception wanted? Asked once: a long backlog is not read for what failed.
 :backlog::bigint <> 0
@@ -144,6 +153,9 @@ SELECT clock_timestamp()
 
 -- name: list_one
 {>found_one} {>list_rows}
+
+-- name: list_stream
+{>found_stream} {>list_rows}
 
 -- name: list_open
 {>found_open} {>list_rows}

@@ -135,6 +135,13 @@ WITH viewed AS ({>viewed} AND o.{id} = {>this_id}), found AS ({>found})
 WITH viewed AS ({>viewed_exceptions} UNION ALL {>viewed}
     AND :backlog AND o.{seq} > {>low} AND e.seq IS NULL), found AS ({>found})
 
+-- name: found_stream
+-- Events of a stream by the index of its versions.
+WITH found AS (SELECT o.{seq} AS seq FROM {outbox} AS o
+   WHERE o.{target} = :stream AND o.{aggregate_type} = :aggregate_type AND o.{aggregate_id} = :aggregate_id
+     {?sequence_number}AND o.{sequence_number} > 0 AND o.{sequence_number} < :before_version ORDER BY o.{sequence_number} DESC{/}
+     {!sequence_number}AND o.{seq} < 0{/} LIMIT :limit)
+
 -- name: low
 -- The lowest position of the reader.
 ({>numbers} SELECT min((SELECT p.pos FROM {batches} AS p WHERE p.reader = :reader AND p.partition_no = n.i ORDER BY p.batch DESC LIMIT 1)) FROM n)
@@ -167,6 +174,9 @@ SELECT o.{seq}, o.{partition_no}, e.state, e.attempts, e.queue, o.{seq} <= {>pos
 
 -- name: list_one
 {>found_one} {>list_rows}
+
+-- name: list_stream
+{>found_stream} {>list_rows}
 
 -- name: list_open
 {>found_open} {>list_rows}

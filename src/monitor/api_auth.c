@@ -26,13 +26,15 @@ void ob_api_login(struct ob_request *req)
 	req->type = "application/json";
 	if (!body)
 		return;
-	enum ob_role role = token ? ob_auth_token(auth, token) : OB_ROLE_NONE;
+	enum ob_role role = token ? ob_guard_token(req, token) : OB_ROLE_NONE;
 	if (role == OB_ROLE_NONE && auth->open)
 		role = OB_ROLE_OPERATOR;
 	json_decref(body);
+	if (req->slowed) {
+		ob_guard_slow(req);
+		return;
+	}
 	if (role == OB_ROLE_NONE) {
-		ob_log(req->monitor->log, OB_LOG_WARN, "a wrong token was refused",
-		       OB_KV("origin", req->origin));
 		ob_request_fail(req, 401, "token", "this token is not known");
 		return;
 	}

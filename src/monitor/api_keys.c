@@ -26,7 +26,7 @@ struct taking {
 	int64_t now_us;
 };
 
-static int compare(struct ob_str a, struct ob_str b)
+int ob_api_compare(struct ob_str a, struct ob_str b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;
 	int r = n ? memcmp(a.p, b.p, n) : 0;
@@ -38,7 +38,7 @@ static int compare(struct ob_str a, struct ob_str b)
 static int by_key(const void *a, const void *b)
 {
 	const struct held_key *x = a, *y = b;
-	int r = compare(x->key, y->key);
+	int r = ob_api_compare(x->key, y->key);
 
 	return r ? r : x->head.seq < y->head.seq ? -1 : x->head.seq > y->head.seq;
 }
@@ -64,7 +64,7 @@ static bool note_parked(struct taking *t, const struct ob_message *m)
 
 	while (m->key.p && low < high) {
 		size_t mid = low + (high - low) / 2;
-		int r = compare(m->key, t->keys[mid].key);
+		int r = ob_api_compare(m->key, t->keys[mid].key);
 
 		if (r == 0) {
 			t->keys[mid].parked++;

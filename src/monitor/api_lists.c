@@ -5,6 +5,7 @@
 #include "monitor/routes.h"
 #include "operate/doctor.h"
 #include "operate/owners.h"
+#include "operate/readers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,8 +155,48 @@ static void reader_json(struct ob_jout *j, const struct ob_snapshot_row *row)
 	ob_jout_end(j, '}');
 }
 
+/*
+ * What becomes of it: it is made ahead, the one that is filled, kept, or retention may drop it once
+ * its rows are old enough: every reader has passed it.
+ */
+static const char *part_fate(const struct ob_table_part *part, int64_t last, int64_t held)
+{
+	return part->rest           ? "rest"
+	       : part->low > last   ? "ahead"
+	       : part->high > last  ? "filling"
+	       : part->high <= held ? "may go"
+				    : "kept";
+}
+
+static void parts_json(struct ob_jout *j, const struct ob_config_retention *retention,
+		       const struct ob_table_parts *parts, const struct ob_readers *all)
+{
+	/* Without a reader nothing may go. */
+	int64_t held = all->count && retention->published_ms != OB_NEVER_MS ? INT64_MAX : 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		if (all->list[i].held_seq < held)
+			held = all->list[i].held_seq;
+	}
+	ob_jout_begin(j, "table_partitions", '[');
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct ob_table_part *part = &parts->list[i];
+
+		ob_jout_begin(j, NULL, '{');
+		ob_jout_text(j, "name", part->name);
+		if (!part->rest) {
+			ob_jout_int(j, "from_seq", part->low);
+			ob_jout_int(j, "to_seq", part->high - 1);
+		}
+		ob_jout_text(j, "state", ob_str(part_fate(part, parts->last, held)));
+		ob_jout_end(j, '}');
+	}
+	ob_jout_end(j, ']');
+}
+
 static void partitions_json(struct ob_request *req, const struct ob_config_store *entry,
-			    const struct ob_owners *owners, const struct ob_snapshot *s)
+			    const struct ob_owners *owners, const struct ob_snapshot *s,
+			    const struct ob_table_parts *parts, const struct ob_readers *all)
 {
 	struct ob_jout *j = &req->out;
 
@@ -171,8 +212,7 @@ static void partitions_json(struct ob_request *req, const struct ob_config_store
 		reader_json(j, &s->rows[i]);
 	ob_jout_end(j, ']');
 	retention_json(j, &entry->retention, s);
-	ob_jout_begin(j, "table_partitions", '[');
-	ob_jout_end(j, ']');
+	parts_json(j, &entry->retention, parts, all);
 	ob_jout_end(j, '}');
 }
 
@@ -181,6 +221,9 @@ void ob_api_partitions(struct ob_request *req)
 	const char *reader = ob_request_arg(req, "reader");
 	struct ob_snapshot snapshot = { 0 };
 	struct ob_owners owners = { 0 };
+	struct ob_arena arena = OB_ARENA_INIT(ARENA_MAX);
+	struct ob_table_parts parts = { 0 };
+	struct ob_readers all = { 0 };
 	struct ob_err err = OB_ERR_INIT;
 	struct ob_asked asked;
 
@@ -189,9 +232,15 @@ void ob_api_partitions(struct ob_request *req)
 		return;
 	int r = ob_owners_load(&owners, asked.store, reader, &err);
 	if (r == 0)
-		r = ob_snapshot_take(&snapshot, asked.store, reader, &err);
+		r = ob_snapshot_take_readers(&snapshot, asked.store, reader, &err);
 	if (r == 0)
-		partitions_json(req, asked.pool->entry, &owners, &snapshot);
+		r = ob_store_parts(asked.store, &arena, &parts, &err);
+	if (r == 0 && parts.count)
+		r = ob_readers_load(&all, asked.store, &err);
+	if (r == 0)
+		partitions_json(req, asked.pool->entry, &owners, &snapshot, &parts, &all);
+	ob_readers_done(&all);
+	ob_arena_done(&arena);
 	ob_snapshot_done(&snapshot);
 	ob_owners_done(&owners);
 	ob_request_end(req, &asked, r, &err);

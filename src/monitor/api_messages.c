@@ -103,6 +103,7 @@ static bool take_args(struct listing *l)
 	f->event_type = ob_request_arg(l->req, "type");
 	f->correlation_id = ob_request_arg(l->req, "correlation");
 	f->error = ob_request_arg(l->req, "error");
+	f->excepted = f->error && !ob_request_arg(l->req, "id"); /* only an exception has one */
 	f->after_seq = before;
 	f->from_seq = from;
 	f->newest_first = f->brief = true;

@@ -47,7 +47,6 @@ static void copy_word(char out[OB_WHO], const char *text, size_t n)
 static void believe_proxy(struct ob_request *req)
 {
 	const char *chain = ob_request_header(req, "X-Forwarded-For");
-	const char *user = ob_request_header(req, "X-Forwarded-User");
 	const char *proto = ob_request_header(req, "X-Forwarded-Proto");
 
 	if (chain) {
@@ -57,9 +56,33 @@ static void believe_proxy(struct ob_request *req)
 		last = last ? last + 1 : chain;
 		copy_word(req->origin, last, strlen(last));
 	}
-	if (user)
-		copy_word(req->who, user, strlen(user));
 	req->secure = proto && strcasecmp(proto, "https") == 0;
+}
+
+enum ob_role ob_guard_token(struct ob_request *req, const char *token)
+{
+	struct ob_monitor *m = req->monitor;
+	int64_t now = ob_clock_boot_us(&ob_clock_system);
+
+	(void)pthread_mutex_lock(&m->lock);
+	req->slowed = !ob_throttle_allows(&m->throttle, req->origin, now);
+	(void)pthread_mutex_unlock(&m->lock);
+	enum ob_role role = req->slowed ? OB_ROLE_NONE : ob_auth_token(&m->auth, token);
+	/* Where no token is set none can be guessed. */
+	if (role == OB_ROLE_NONE && !req->slowed && !m->auth.open) {
+		(void)pthread_mutex_lock(&m->lock);
+		ob_throttle_note(&m->throttle, req->origin, now);
+		(void)pthread_mutex_unlock(&m->lock);
+		ob_log(m->log, OB_LOG_WARN, "a wrong token was refused",
+		       OB_KV("origin", req->origin));
+	}
+	return role;
+}
+
+void ob_guard_slow(struct ob_request *req)
+{
+	ob_request_fail(req, 429, "slow_down",
+			"too many wrong tokens came from this address; wait a while");
 }
 
 void ob_guard_identify(struct ob_request *req)
@@ -69,18 +92,23 @@ void ob_guard_identify(struct ob_request *req)
 	const char *cookie =
 		MHD_lookup_connection_value(req->connection, MHD_COOKIE_KIND, "outbox_session");
 
+	const char *user = ob_request_header(req, "X-Forwarded-User");
+
+	peer_address(req, req->origin);
+	bool trusted = ob_list_has(m->conf->trusted_proxies, req->origin, strlen(req->origin));
+	if (trusted)
+		believe_proxy(req);
 	if (header && strncasecmp(header, "Bearer ", 7) == 0) {
-		req->role = ob_auth_token(&m->auth, header + 7);
+		req->role = ob_guard_token(req, header + 7);
 		req->bearer = req->role != OB_ROLE_NONE;
 	} else if (cookie && *cookie) {
 		req->role = ob_auth_session(&m->auth, cookie, ob_clock_real_us(&ob_clock_system));
 	}
 	if (req->role == OB_ROLE_NONE && m->auth.open && !header)
 		req->role = OB_ROLE_OPERATOR;
-	peer_address(req, req->origin);
 	(void)snprintf(req->who, sizeof(req->who), "%s", ob_role_name(req->role));
-	if (ob_list_has(m->conf->trusted_proxies, req->origin, strlen(req->origin)))
-		believe_proxy(req);
+	if (trusted && user)
+		copy_word(req->who, user, strlen(user));
 }
 
 static bool check_host(struct ob_request *req)
@@ -167,6 +195,10 @@ bool ob_guard(struct ob_request *req, const char *method)
 		return false;
 	if (req->too_large) {
 		ob_request_fail(req, 413, "too_large", "a body has at most %d bytes", OB_BODY_MAX);
+		return false;
+	}
+	if (req->slowed) {
+		ob_guard_slow(req);
 		return false;
 	}
 	/* A page that may not be seen asks for a token by itself. */

@@ -7,6 +7,7 @@
 #include "monitor/auth.h"
 #include "monitor/monitor.h"
 #include "monitor/pool.h"
+#include "monitor/throttle.h"
 #include "monitor/watch.h"
 
 #include <pthread.h>
@@ -56,6 +57,7 @@ struct ob_monitor {
 	bool stop;
 	struct ob_peer *links;
 	uint64_t codes[OB_STATUS_CODES];
+	struct ob_throttle throttle; /* of wrong tokens */
 	unsigned sse_clients;
 	bool has_relays, stopping, noted;
 	int64_t noted_us; /* boot clock */

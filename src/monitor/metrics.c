@@ -119,6 +119,22 @@ static void write_sink_errors(const struct ob_exposition *e, const struct ob_met
 	write_kinds(e, metric, "kind", kinds, COUNT(kinds));
 }
 
+/* Only what a worker can find out about messages that it has in memory. */
+static void write_waits(const struct ob_exposition *e, const struct ob_metric *metric)
+{
+	for (size_t i = 0; i < e->note_count; i++) {
+		const struct ob_monitor_note *n = &e->notes[i];
+
+		for (int reason = OB_WHY_NO_LEASE; reason < OB_MAY_SEND; reason++) {
+			ob_buf_adds(e->out, metric->name);
+			add_relay(e->out, n->store, ob_str(n->name), n->sink);
+			ob_metric_label(e->out, "reason",
+					ob_str(ob_why_name((enum ob_why_reason)reason)), false);
+			add_count(e->out, n->data.waits[reason]);
+		}
+	}
+}
+
 static void write_wakeups(const struct ob_exposition *e, const struct ob_metric *metric)
 {
 	for (size_t i = 0; i < e->note_count; i++) {
@@ -450,6 +466,12 @@ static void write_clients(const struct ob_exposition *e, const struct ob_metric 
 		ob_buf_addf(e->out, "%s %u\n", metric->name, e->monitor->sse_clients);
 }
 
+static void write_wrong(const struct ob_exposition *e, const struct ob_metric *metric)
+{
+	if (e->monitor)
+		ob_buf_addf(e->out, "%s %" PRIu64 "\n", metric->name, e->monitor->throttle.wrong);
+}
+
 static void write_build(const struct ob_exposition *e, const struct ob_metric *metric)
 {
 	ob_buf_adds(e->out, metric->name);
@@ -514,6 +536,8 @@ const struct ob_metric ob_metrics_list[] = {
 	      write_oldest_dead),
 	GAUGE("outbox_held_keys", "Keys that a failed, delayed or dead message holds.",
 	      write_held_keys),
+	GAUGE("outbox_waiting_messages",
+	      "Messages in memory that are not sent yet, by what they wait for.", write_waits),
 	GAUGE("outbox_lag_messages", "Numbers of the log that the reader has still to pass.",
 	      write_lag),
 	GAUGE("outbox_sink_up", "1 while the circuit breaker is closed.", write_up),
@@ -542,6 +566,8 @@ const struct ob_metric ob_metrics_list[] = {
 		write_verbs, failed),
 	COUNTER("outbox_monitor_requests_total", "Requests answered.", write_requests, failed),
 	GAUGE("outbox_monitor_sse_clients", "Browsers that listen.", write_clients),
+	COUNTER("outbox_monitor_wrong_tokens_total", "Tokens that were refused.", write_wrong,
+		failed),
 	GAUGE("outbox_build_info", "1; the labels say which program this is.", write_build),
 	COUNTER("process_cpu_seconds_total", "Processor time of this process.", write_cpu, failed),
 	GAUGE("process_resident_memory_bytes", "Memory of this process.", write_memory),

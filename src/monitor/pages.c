@@ -36,10 +36,12 @@ static const struct {
 	const char *path;
 	ob_route_fn *answer;
 } firsts[] = {
-	{ "/", ob_api_throughput },       { "/failures", ob_api_failures },
-	{ "/messages", ob_api_messages }, { "/messages/*", ob_api_message },
-	{ "/keys", ob_api_keys },         { "/relays", ob_api_partitions },
-	{ "/doctor", ob_api_doctor },     { "/audit", ob_api_audit },
+	{ "/", ob_api_throughput },         { "/failures", ob_api_failures },
+	{ "/messages", ob_api_messages },   { "/messages/*", ob_api_message },
+	{ "/keys", ob_api_keys },           { "/relays", ob_api_partitions },
+	{ "/doctor", ob_api_doctor },       { "/audit", ob_api_audit },
+	{ "/streams", ob_api_streams },     { "/stream", ob_api_stream },
+	{ "/consumers", ob_api_consumers },
 };
 
 /* Its answer, or null: the page asks again and shows what is wrong. */

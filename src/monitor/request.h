@@ -23,6 +23,7 @@ struct ob_request {
 	char word[OB_PATH_WORD]; /* what stands for the * of the route */
 	enum ob_role role;
 	bool bearer, secure;
+	bool slowed; /* its token was not looked at: too many from there were wrong */
 	char who[OB_WHO], origin[OB_WHO]; /* for the audit: role or user; address */
 	struct ob_buf body;
 	bool too_large, begun;
@@ -68,6 +69,10 @@ enum ob_payloads ob_request_payloads(const struct ob_request *req);
 
 /* guard.c: who asks, and may they? False: answered. */
 bool ob_guard(struct ob_request *req, const char *method);
+/* The role of a token that came with the request; NONE: it is wrong, or `slowed`. */
+enum ob_role ob_guard_token(struct ob_request *req, const char *token);
+/* Answer 429: too many wrong tokens came from there. */
+void ob_guard_slow(struct ob_request *req);
 /* Without a check of the role: only who it is. */
 void ob_guard_identify(struct ob_request *req);
 

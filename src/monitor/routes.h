@@ -33,7 +33,8 @@ ob_route_fn ob_page_answer, ob_asset_answer;
 ob_route_fn ob_api_state, ob_api_throughput, ob_api_failures, ob_api_messages, ob_api_message;
 ob_route_fn ob_api_payload, ob_api_keys, ob_api_partitions, ob_api_doctor, ob_api_doctor_run;
 ob_route_fn ob_api_audit, ob_api_plan, ob_api_run, ob_api_job, ob_api_job_stop, ob_api_login;
-ob_route_fn ob_api_logout, ob_api_events, ob_api_openapi;
+ob_route_fn ob_api_logout, ob_api_events, ob_api_openapi, ob_api_streams, ob_api_stream;
+ob_route_fn ob_api_consumers;
 ob_route_fn ob_answer_metrics, ob_answer_healthz, ob_answer_readyz, ob_answer_startupz;
 
 #endif

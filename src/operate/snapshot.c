@@ -165,19 +165,25 @@ void ob_report_down_text(const struct ob_worker_report *report, int64_t now_us, 
 	}
 }
 
-int ob_snapshot_take(struct ob_snapshot *s, struct ob_store *store, const char *reader,
-		     struct ob_err *err)
+int ob_snapshot_take_readers(struct ob_snapshot *s, struct ob_store *store, const char *reader,
+			     struct ob_err *err)
 {
 	*s = (struct ob_snapshot){ .arena = OB_ARENA_INIT(ARENA_MAX), .store = OB_BUF_INIT(8192) };
 	ob_store_describe(store, &s->store);
 	int r = take_readers(s, store, reader, err);
 
+	return r < 0 ? r : take_ends(s, store, err);
+}
+
+int ob_snapshot_take(struct ob_snapshot *s, struct ob_store *store, const char *reader,
+		     struct ob_err *err)
+{
+	int r = ob_snapshot_take_readers(s, store, reader, err);
+
 	if (r == 0)
 		r = take_stats(s, store, reader, err);
 	if (r == 0)
 		r = take_leases(s, store, reader, err);
-	if (r == 0)
-		r = take_ends(s, store, err);
 	if (r == 0)
 		r = take_workers(s, store, reader, err);
 	return r;

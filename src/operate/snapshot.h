@@ -42,6 +42,10 @@ struct ob_snapshot {
 /* `reader` NULL: all. The caller ends *snapshot in every case. */
 int ob_snapshot_take(struct ob_snapshot *snapshot, struct ob_store *store, const char *reader,
 		     struct ob_err *err);
+/* Only the readers and their targets' ends: nothing is counted. Stats, leases and workers stay
+ * empty. */
+int ob_snapshot_take_readers(struct ob_snapshot *snapshot, struct ob_store *store,
+			     const char *reader, struct ob_err *err);
 void ob_snapshot_done(struct ob_snapshot *snapshot);
 
 /* Numbers of the log between the reader's position and the newest message of its target. */

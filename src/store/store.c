@@ -587,6 +587,16 @@ int ob_store_retain(struct ob_store *store, const struct ob_retain *retain, stru
 
 /* ---- waking ---------------------------------------------------------- */
 
+int ob_store_parts(struct ob_store *store, struct ob_arena *arena, struct ob_table_parts *ret_parts,
+		   struct ob_err *err)
+{
+	assert(store && arena && ret_parts && err);
+	if (store->ops->parts)
+		return store->ops->parts(store, arena, ret_parts, err);
+	*ret_parts = (struct ob_table_parts){ 0 };
+	return 0;
+}
+
 int ob_store_wake_fd(struct ob_store *store)
 {
 	assert(store);

@@ -533,6 +533,13 @@ struct ob_filter {
 	bool newest_first; /* else oldest first */
 	uint32_t limit;    /* 0: no limit */
 	bool brief;        /* list only: without payload, headers and snapshot */
+	/*
+	 * List only, with newest_first: the events of the stream aggregate_type, aggregate_id of
+	 * this target, found by the index of its versions, below before_version (0: all). Of the
+	 * other members reader, limit and brief count.
+	 */
+	const char *stream;
+	int64_t before_version;
 };
 
 /*
@@ -652,6 +659,23 @@ typedef int ob_store_retain_fn(struct ob_store *store, const struct ob_retain *r
 			       struct ob_arena *arena, struct ob_retained *ret_done,
 			       struct ob_err *err);
 
+/* A table partition of a log that is partitioned by number. */
+struct ob_table_part {
+	struct ob_str name;
+	int64_t low, high; /* it has the numbers from low up to, but without, high */
+	bool rest;         /* the one for all other numbers: it has no bounds */
+};
+
+struct ob_table_parts {
+	struct ob_table_part *list; /* from the lowest number on */
+	size_t count;               /* 0: the log is not partitioned */
+	int64_t last;               /* the highest number of the log so far */
+};
+
+/* Optional. The table partitions of the log; memory is the arena's. */
+typedef int ob_store_parts_fn(struct ob_store *store, struct ob_arena *arena,
+			      struct ob_table_parts *ret_parts, struct ob_err *err);
+
 /* ---- waking ---------------------------------------------------------- */
 
 /* Optional. An fd to poll for reading: readable means wake_check() may have news. -1: none, poll by
@@ -723,6 +747,7 @@ struct ob_store_ops {
 	ob_store_audit_fn *audit;
 	ob_store_audits_fn *audits;
 	ob_store_retain_fn *retain;
+	ob_store_parts_fn *parts;
 	ob_store_wake_fd_fn *wake_fd;
 	ob_store_wake_check_fn *wake_check;
 	ob_store_describe_fn *describe;
@@ -828,6 +853,8 @@ ob_store_operate_fn ob_store_operate;
 ob_store_audit_fn ob_store_audit;
 ob_store_audits_fn ob_store_audits;
 ob_store_retain_fn ob_store_retain;
+/* None for a backend that has no such logs. */
+ob_store_parts_fn ob_store_parts;
 ob_store_wake_fd_fn ob_store_wake_fd;
 ob_store_wake_check_fn ob_store_wake_check;
 ob_store_describe_fn ob_store_describe;

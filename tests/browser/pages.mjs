@@ -2,7 +2,7 @@
 // Every page with no, little and much data; addresses, search, the chart, one message.
 import assert from 'node:assert/strict';
 
-export const PATHS = ['', 'failures', 'messages', 'keys', 'relays', 'doctor', 'audit'];
+export const PATHS = ['', 'failures', 'messages', 'keys', 'relays', 'streams', 'consumers', 'doctor', 'audit'];
 const text = (page, selector) => page.locator(selector).first().innerText();
 const rows = (page) => page.locator('main tbody tr[tabindex]');
 
@@ -12,7 +12,7 @@ export default [
 		const page = await open();
 		const says = { '': 'No relay has read this log yet', failures: 'Nothing is failing', messages: 'The log has no messages',
 			keys: 'No key is held', relays: 'No worker is alive', doctor: 'The doctor has not run yet',
-			audit: 'Nobody has decided anything yet' };
+			audit: 'Nobody has decided anything yet', streams: 'There are no streams', consumers: 'outbox setup --inbox' };
 		for (const path of PATHS) {
 			await page.goto(url + path);
 			assert.ok((await text(page, 'main')).includes(says[path]), `${path}: ${await text(page, 'main')}`);
@@ -158,6 +158,43 @@ export default [
 		await page.locator('a.open').first().click();
 		await page.getByText('go there').click();
 		await page.waitForFunction(() => document.querySelector('.title .st').innerText === 'dead');
+	}],
+	['streams lead to their events, and these to who has read them', async ({ open, place }) => {
+		const p = await place('little', true);
+		p.push([1, 2, 3].map((n) => ({ aggregate_type: 'account', aggregate_id: 'a/7', event_type: `Deposited${n}`, sequence_number: n, revision: n })));
+		await p.settled();
+		const page = await open();
+		await page.goto(`${p.url}streams`);
+		assert.match(await text(page, 'main'), /account\s+1\s+3/);
+		await page.getByRole('link', { name: 'a/7', exact: true }).click();
+		await page.getByRole('heading', { name: 'Stream account/a/7' }).waitFor();
+		assert.match(await page.locator('tbody tr').first().innerText(), /3\s+Deposited3\s+3\s+[\d:]+\s+published/);
+		await page.getByRole('link', { name: 'Deposited2' }).click();
+		await page.getByRole('heading', { level: 1, name: /^Message/ }).waitFor();
+		await page.getByRole('link', { name: 'a/7', exact: true }).click();
+		await page.getByRole('heading', { name: 'Stream account/a/7' }).waitFor();
+		await page.locator('#search').fill('stream:account/none');
+		await page.keyboard.press('Enter');
+		await page.getByText('there is no stream none of type account').waitFor();
+	}],
+	['a consumer shows its processes and what it has parked', async ({ open, place }) => {
+		const p = await place('none', true);
+		const page = await open();
+		const parked = { n: 1, id: p.dir, key: 'order:7', event_type: 'OrderPaid', state: 'dead', behind: false, attempts: 5,
+			since_us: Date.now() * 1000, due_us: null, place: '0-1', reason: 'no such customer' };
+		const consumer = { consumer: 'billing', source: 'redis orders', status: 'held', trouble: '1 dead message since 3m', handled: 12,
+			duplicates: 1, failed: 5, rate: 3.4, in_flight: 0, lag: 40, oldest_ms: 61000, parked: 1, dead: 1, held_keys: 1, processes: [
+				{ id: 'x', hostname: 'host-a', pid: 4711, started_at: new Date().toISOString(), alive: true, has_lease: true, state: { source_state: 'up',
+					handler_state: 'up', last_error: 'no such customer' } }] };
+		await page.route('**/api/v1/consumers*', (route) => route.fulfill({ json: { store: 'main', installed: true, consumers: [consumer],
+			letters: route.request().url().includes('billing') ? [parked] : [], next: null } }));
+		await page.goto(p.url);
+		await page.locator('#nav').getByText('Consumers').click();
+		await page.getByText('1 dead message since 3m').waitFor();
+		await page.getByRole('link', { name: 'billing' }).click();
+		await page.getByText('host-a').waitFor();
+		await page.getByText('order:7').waitFor();
+		await page.getByText('outbox dlq retry billing').waitFor();
 	}],
 	['the chart is read by pointer and arrow keys, and as a table', async ({ open, place }) => {
 		const { url } = await place('much');

@@ -161,6 +161,24 @@ export default [
 		await press('?');
 		await dialog(page).getByText('next and previous row').waitFor();
 	}],
+	['a dialog that opens as another closes is whole', async ({ open, place }) => {
+		const p = await place('little');
+		const page = await open();
+		await page.goto(`${p.url}failures`);
+		await page.locator('main tbody tr[tabindex]').first().focus();
+		await page.keyboard.press('r');
+		await dialog(page).getByRole('heading', { name: 'Retry 1 message?' }).waitFor();
+		await page.evaluate(() => { // the browser tells of the closing later
+			document.querySelector('dialog').close();
+			document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '?', bubbles: true }));
+		});
+		await dialog(page).getByText('next and previous row').waitFor();
+		await page.evaluate(() => {
+			document.querySelector('dialog').close();
+			document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'r', bubbles: true }));
+		});
+		await dialog(page).getByRole('heading', { name: 'Retry 1 message?' }).waitFor();
+	}],
 	['the command line of a verb is copied, also where there is no clipboard', async ({ open, place }) => {
 		const p = await place('little');
 		const page = await open();

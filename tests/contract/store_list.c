@@ -56,6 +56,49 @@ OB_TEST(every_member_of_a_filter_narrows)
 }
 OB_TEST_END
 
+OB_TEST(the_events_of_a_stream_are_listed_by_their_versions)
+{
+	struct ob_filter filter = { .stream = "default",
+				    .aggregate_type = "account",
+				    .aggregate_id = "7",
+				    .newest_first = true };
+
+	store_begin(1);
+	store_hold_all(60000);
+	for (int64_t i = 0; i < 4; i++)
+		store_put((struct outbox_message){ .event_type = &"a\0b\0c\0d"[i * 2],
+						   .aggregate_type = "account",
+						   .aggregate_id = "7",
+						   .sequence_number = i + 1 });
+	store_put((struct outbox_message){
+		.event_type = "x", .aggregate_type = "account", .aggregate_id = "7" });
+	store_put((struct outbox_message){ .event_type = "y",
+					   .aggregate_type = "account",
+					   .aggregate_id = "8",
+					   .sequence_number = 1 });
+	store_put((struct outbox_message){ .event_type = "z",
+					   .aggregate_type = "account",
+					   .aggregate_id = "7",
+					   .sequence_number = 1,
+					   .target = "audit" });
+	expect_list(filter, "d c b a");
+	filter.limit = 2;
+	expect_list(filter, "d c");
+	filter.before_version = fx.look.messages[1].sequence_number;
+	expect_list(filter, "b a");
+	filter.before_version = 1;
+	expect_list(filter, "");
+	/* As its reader sees them, and as nobody does. */
+	store_settle("a", OB_OUTCOME_RETRY);
+	filter.before_version = 2;
+	expect_list(filter, "a");
+	ck_assert_int_eq(fx.look.messages[0].view, OB_VIEW_FAILED);
+	filter.reader = "-";
+	expect_list(filter, "a");
+	ck_assert_int_eq(fx.look.messages[0].view, OB_VIEW_PENDING);
+}
+OB_TEST_END
+
 OB_TEST(a_search_by_correlation_or_error_is_bounded_below)
 {
 	static const char *const cases[] = { "why", "%", "Why", NULL };
@@ -279,6 +322,7 @@ OB_TEST(a_listed_row_has_all_its_fields)
 OB_TEST_END
 
 STORE_CASES(list, a_list_goes_both_ways_and_by_pages, every_member_of_a_filter_narrows,
+	    the_events_of_a_stream_are_listed_by_their_versions,
 	    a_search_by_correlation_or_error_is_bounded_below,
 	    a_brief_list_tells_how_large_a_payload_is, only_rows_of_the_readers_target_are_listed,
 	    without_a_reader_every_target_is_listed_as_if_nothing_was_read,

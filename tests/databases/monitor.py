@@ -221,13 +221,16 @@ def configure(db, monitor="", relay="", sink=None):
     os.chmod(db.path("outbox.yaml"), 0o600)
 
 
+def push_json(db, *messages):
+    lines = "".join(json.dumps(message) + "\n" for message in messages)
+    done = subprocess.run([OUTBOX, "push"], cwd=db.dir, text=True, input=lines, capture_output=True, timeout=TIMEOUT)
+    assert done.returncode == 0, done.stderr
+
+
 def push(db, *messages):
     """(event, key, payload) each."""
-    lines = [json.dumps({"aggregate_type": "order", "aggregate_id": str(key), "event_type": event, "payload": payload})
-             for event, key, payload in messages]
-    done = subprocess.run([OUTBOX, "push"], cwd=db.dir, text=True, input="\n".join(lines) + "\n", capture_output=True,
-                          timeout=TIMEOUT)
-    assert done.returncode == 0, done.stderr
+    push_json(db, *[{"aggregate_type": "order", "aggregate_id": str(key), "event_type": event, "payload": payload}
+                    for event, key, payload in messages])
 
 
 def with_failures(db, monitor="", good=3, bad=2, late=1):

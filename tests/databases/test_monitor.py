@@ -5,7 +5,7 @@ import re
 import sys
 
 from harness import case, main
-from monitor import Monitor, configure, push, with_failures
+from monitor import Monitor, configure, push, push_json, with_failures
 
 LARGE = '{"n": 9007199254740993, "big": 1e400, "n": 2, "password": "x", "in": {"TOKEN": [1, {"a": "}"}], "ok": "\\u0041"}}'
 
@@ -18,7 +18,7 @@ def an_empty_outbox_has_an_answer_everywhere(db):
         state = m.sampled()
         assert state["role"] == "operator" and state["readers"] == [] and state["alerts"] == [], state
         assert state["stores"][0]["ok"] and db.kind[:5] in state["stores"][0]["describe"].lower().replace("maria", "mysql")
-        for path in ("throughput", "failures", "messages", "keys", "partitions", "doctor", "audit", "openapi.json"):
+        for path in ("throughput", "failures", "messages", "keys", "partitions", "doctor", "audit", "streams", "openapi.json"):
             m.get(f"/api/v1/{path}")
         m.get("/api/v1/messages/01a1ee3b-9ada-7065-81a5-97cd2b538b57", 404)
         m.get("/api/v1/messages/nonsense", 400)
@@ -102,6 +102,37 @@ def messages_are_listed_by_page_and_filter(db):
         m.get("/api/v1/messages?key=order:3%00x", 400)
         for text in ("'", "%27%20OR%201=1--", "%25", "\\"):
             assert m.get(f"/api/v1/messages?key={text}")["messages"] == [], text
+
+
+@case()
+def streams_are_listed_with_who_has_read_them(db):
+    configure(db)
+    db.outbox("setup", "--partitions", "4")
+    events = [{"aggregate_type": kind, "aggregate_id": id, "event_type": f"E{version}", "sequence_number": version,
+               "revision": 2 if version == 3 else 1, "payload": {"password": "hunter2"}}
+              for version in range(1, 4) for kind, id in (("account", "7"), ("account", "8/9"), ("order", "1"))]
+    push_json(db, *events)
+    push(db, ("Plain", 5, {}))  # no event of a stream
+    with Monitor(db) as m:
+        found = m.get("/api/v1/streams")
+        assert [(c["type"], c["streams"], c["events"]) for c in found["categories"]] == [("account", 2, 6), ("order", 1, 3)]
+        assert [(s["type"], s["id"], s["version"]) for s in found["streams"]] == [
+            ("order", "1", 3), ("account", "8/9", 3), ("account", "7", 3)], found
+        assert found["complete"] and found["searched"] == 10
+        assert len(m.get("/api/v1/streams?type=order")["streams"]) == 1
+        stream = m.get("/api/v1/stream?type=account&id=8%2F9")
+        assert [(e["version"], e["event_type"], e["revision"]) for e in stream["events"]] == [(3, "E3", 2), (2, "E2", 1), (1, "E1", 1)]
+        assert stream["readers"] == [] and stream["next"] is None and "hunter2" not in json.dumps(stream)
+        db.outbox("work", "--once")
+        push_json(db, {**events[0], "sequence_number": 4, "event_type": "E4"})
+        stream = m.get("/api/v1/stream?type=account&id=7&limit=2")
+        assert stream["readers"] == ["default"] and stream["next"] == "3", stream
+        assert [(e["version"], e["states"]) for e in stream["events"]] == [(4, ["pending"]), (3, ["published"])], stream
+        older = m.get("/api/v1/stream?type=account&id=7&limit=2&before=3")
+        assert [e["version"] for e in older["events"]] == [2, 1], older
+        m.get("/api/v1/stream?type=account&id=none", 404)
+        m.get("/api/v1/stream?type=account&id=7&target=other", 404)
+        m.get("/api/v1/stream?type=account", 400)
 
 
 @case()

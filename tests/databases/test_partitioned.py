@@ -5,6 +5,7 @@ import sys
 import threading
 
 from harness import case, main
+from monitor import Monitor
 
 ROWS = 1000
 
@@ -88,6 +89,21 @@ def whole_partitions_go_and_others_are_made(db):
     assert (done["rows"], done["partitions_dropped"], done["partitions_made"]) == (0, 0, 0), done
     push(db, 2)
     assert len(db.deliver()) == 2
+
+
+@case("postgres", "mysql")
+def the_monitor_tells_what_is_ahead_and_what_may_go(db):
+    begin(db)
+    push(db, 1500)
+    with Monitor(db) as m:
+        def told():
+            return [(p.get("to_seq"), p["state"]) for p in m.get("/api/v1/partitions")["table_partitions"]]
+        before = [(999, "kept"), (1999, "filling"), (2999, "ahead"), (3999, "ahead"), (None, "rest")]
+        assert sorted(told(), key=str) == sorted(before, key=str), told()
+        db.outbox("work", "--once")
+        assert (999, "may go") in told() and (1999, "filling") in told(), told()
+        cleanup(db)
+        assert 999 not in [high for high, _ in told()], told()
 
 
 @case("postgres", "mysql")

@@ -439,6 +439,14 @@ static int fault_retain(struct ob_store *store, const struct ob_retain *retain,
 	PASS(retain, ob_store_retain(inner_of(store), retain, arena, &done, err), *ret_done = done);
 }
 
+static int fault_parts(struct ob_store *store, struct ob_arena *arena,
+		       struct ob_table_parts *ret_parts, struct ob_err *err)
+{
+	struct ob_table_parts parts;
+
+	PASS(parts, ob_store_parts(inner_of(store), arena, &parts, err), *ret_parts = parts);
+}
+
 static int fault_wake_fd(struct ob_store *store)
 {
 	return ob_store_wake_fd(inner_of(store));

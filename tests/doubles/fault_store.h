@@ -46,6 +46,7 @@
 	X(audit) \
 	X(audits) \
 	X(retain) \
+	X(parts) \
 	X(wake_check)
 
 enum ob_store_fault_op {

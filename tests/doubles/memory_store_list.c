@@ -61,6 +61,10 @@ bool mem_matches(const struct ob_filter *filter, const struct mem_reader *reader
 	const struct mem_exception *e = reader ? mem_exception_find(reader, row->m.seq) : NULL;
 	const struct ob_message *m = &row->m;
 
+	if (filter->stream &&
+	    (!is_text(filter->stream, m->target) || m->sequence_number <= 0 ||
+	     (filter->before_version > 0 && m->sequence_number >= filter->before_version)))
+		return false;
 	if (m->seq < filter->from_seq || (filter->excepted && !e) ||
 	    (filter->error && (!e || !e->error || !strstr(e->error, filter->error))))
 		return false;

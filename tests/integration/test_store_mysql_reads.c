@@ -212,6 +212,26 @@ static int explain_log(struct ob_store *store)
 	return count;
 }
 
+/* What the monitor asks for a stream. */
+static void list_stream(struct worker *w)
+{
+	struct ob_filter filter = { .reader = "main",
+				    .stream = "default",
+				    .aggregate_type = "order",
+				    .aggregate_id = "1",
+				    .newest_first = true,
+				    .limit = 50,
+				    .brief = true };
+	struct ob_batch found;
+	int64_t now;
+
+	ob_batch_init(&found);
+	ok(ob_store_list(w->store, &filter, &found, &now, &fault));
+	filter.reader = NULL;
+	ok(ob_store_list(w->store, &filter, &found, &now, &fault));
+	ob_batch_done(&found);
+}
+
 static void run_everything(struct worker *w)
 {
 	const struct ob_worker me = {
@@ -225,6 +245,7 @@ static void run_everything(struct worker *w)
 	size_t count;
 	uint32_t gone;
 
+	list_stream(w);
 	ok(worker_read(w, LIMIT)); /* with gaps */
 	ok(worker_settle(w, OB_OUTCOME_RETRY));
 	sql(admin, "UPDATE outbox_exceptions SET due = '2001-01-01'");

@@ -142,6 +142,14 @@ static void expect_lists(struct ob_store *store)
 		    1000);
 	/* What is no exception can be neither: the backlog is not read. */
 	expect_list(store, "list dead", (struct ob_filter){ .views = 1U << OB_VIEW_DEAD }, 0, 200);
+	expect_list(store, "a stream",
+		    (struct ob_filter){ .stream = "default",
+					.aggregate_type = "s",
+					.aggregate_id = "1",
+					.newest_first = true,
+					.limit = 50,
+					.brief = true },
+		    50, 300);
 	expect_list(store, "search in a window",
 		    (struct ob_filter){ .event_type = "none",
 					.from_seq = DELIVERED + 2 * OPEN,
@@ -226,6 +234,9 @@ static void expect_all(struct ob_store *store, PGconn *app, PGconn *writer)
 	insert(app, "more", 600);
 	expect_drain(&w, "late", 2400);
 	insert(app, "waiting", 600);
+	exec(app,
+	     "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload, "
+	     "sequence_number) SELECT 's', '1', 'e', '{}', i FROM generate_series(1, 1000) AS i");
 	expect_lists(store);
 	expect_stats(store);
 

@@ -336,7 +336,7 @@ static int note_filter(unsigned type, void *text, void *stmt, void *unused)
 
 	(void)type;
 	(void)unused;
-	if (strncmp(sql, "WITH viewed", 11) == 0)
+	if (strncmp(sql, "WITH viewed", 11) == 0 || strncmp(sql, "WITH found", 10) == 0)
 		(void)snprintf(text, 1 << 16, "%s", sql);
 	return 0;
 }
@@ -372,6 +372,12 @@ static void expect_good_picks(struct ob_store *store)
 		{ .reader = "default", .views = 1 << OB_VIEW_PARKED, .newest_first = true },
 		{ .reader = "default", .after_seq = 7 },
 		{ .reader = "default", .after_seq = 7, .newest_first = true },
+		{ .reader = "default",
+		  .stream = "default",
+		  .aggregate_type = "t",
+		  .aggregate_id = "1",
+		  .newest_first = true,
+		  .limit = 50 },
 	};
 
 	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)

@@ -5,6 +5,7 @@
 #include "monitor/mask.h"
 #include "monitor/rates.h"
 #include "monitor/routes.h"
+#include "monitor/throttle.h"
 #include "relay/histogram.h"
 #include "suite.h"
 
@@ -117,6 +118,57 @@ OB_TEST(a_path_is_found_with_its_word)
 	}
 	(void)snprintf(longest, sizeof(longest), "/messages/%0*d", OB_PATH_WORD, 1);
 	ck_assert_ptr_null(ob_route_find("GET", longest, word, &other));
+}
+OB_TEST_END
+
+/* ---- wrong tokens ---------------------------------------------------- */
+
+OB_TEST(wrong_tokens_are_slowed_down_by_their_address)
+{
+	static struct ob_throttle throttle;
+	int64_t now = 1000 * (int64_t)OB_THROTTLE_US;
+
+	for (int i = 0; i < OB_THROTTLE_BURST; i++) {
+		ck_assert(ob_throttle_allows(&throttle, "10.0.0.1", now));
+		ob_throttle_note(&throttle, "10.0.0.1", now);
+	}
+	ck_assert(!ob_throttle_allows(&throttle, "10.0.0.1", now));
+	ck_assert(!ob_throttle_allows(&throttle, "10.0.0.1", now + OB_THROTTLE_US - 1));
+	ck_assert(ob_throttle_allows(&throttle, "10.0.0.2", now));
+	/* One more each second. */
+	now += OB_THROTTLE_US;
+	ck_assert(ob_throttle_allows(&throttle, "10.0.0.1", now));
+	ob_throttle_note(&throttle, "10.0.0.1", now);
+	ck_assert(!ob_throttle_allows(&throttle, "10.0.0.1", now));
+	/* All of them when it was quiet for long, and not more. */
+	now += 3600 * (int64_t)OB_THROTTLE_US;
+	for (int i = 0; i < OB_THROTTLE_BURST; i++)
+		ob_throttle_note(&throttle, "10.0.0.1", now);
+	ck_assert(!ob_throttle_allows(&throttle, "10.0.0.1", now));
+	ck_assert_uint_eq(throttle.wrong, 2 * OB_THROTTLE_BURST + 1);
+}
+OB_TEST_END
+
+OB_TEST(many_addresses_take_the_place_of_the_oldest)
+{
+	static struct ob_throttle throttle;
+	int64_t now = 1000 * (int64_t)OB_THROTTLE_US;
+	char address[32];
+
+	for (int i = 0; i < OB_THROTTLE_BURST; i++) {
+		ob_throttle_note(&throttle, "2001:db8::1", now);
+		ob_throttle_note(&throttle, "", now);
+	}
+	ck_assert(!ob_throttle_allows(&throttle, "2001:db8::2", now));
+	ck_assert(ob_throttle_allows(&throttle, "2001:db8:0:1::2", now));
+	ck_assert(!ob_throttle_allows(&throttle, "", now));
+	for (int i = 0; i < 2 * OB_THROTTLE_SLOTS; i++) {
+		(void)snprintf(address, sizeof(address), "10.0.%d.%d", i / 256, i % 256);
+		ob_throttle_note(&throttle, address, now);
+	}
+	/* They were wrong most often: they stay. */
+	ck_assert(!ob_throttle_allows(&throttle, "2001:db8::2", now));
+	ck_assert(!ob_throttle_allows(&throttle, "", now));
 }
 OB_TEST_END
 
@@ -314,4 +366,5 @@ OB_SUITE("monitor", the_table_of_routes_is_that_of_the_api_file,
 	 hosts_are_names_of_ours_or_addresses, a_session_holds_until_its_time_and_no_other_key,
 	 addresses_to_listen_at, values_of_masked_keys_are_gone_and_all_else_stays,
 	 what_is_no_json_cannot_be_masked, a_rate_is_what_workers_grew_by,
-	 a_histogram_counts_up_to_its_bounds)
+	 a_histogram_counts_up_to_its_bounds, wrong_tokens_are_slowed_down_by_their_address,
+	 many_addresses_take_the_place_of_the_oldest)

@@ -6,7 +6,7 @@
 const SVG = 'http://www.w3.org/2000/svg';
 function h(spec, props, ...kids) {
 	const [tag, ...classes] = spec.split('.');
-	if (props == null || typeof props !== 'object' || props.tag || Array.isArray(props)) {
+	if (props?.constructor !== Object || props.tag) {
 		kids.unshift(props);
 		props = {};
 	}
@@ -71,17 +71,18 @@ const clip = (text, n) => (text.length > n ? text.slice(0, n) + '…' : text);
 // Microseconds to "12m 03s".
 function age(us) {
 	const s = Math.floor(us / 1e6);
-	const two = (size, unit, of, small) => `${Math.floor(s / size)}${unit} ${pad(Math.floor((s % size) / of))}${small}`;
-	return us < 1e6 ? `${Math.max(0, Math.round(us / 1e3))}ms` : s < 60 ? `${s}s` : s < 3600 ? two(60, 'm', 1, 's') : s < 86400
-		? two(3600, 'h', 60, 'm') : two(86400, 'd', 3600, 'h');
+	const two = (size, of, units) => `${Math.floor(s / size)}${units[0]} ${pad(Math.floor((s % size) / of))}${units[1]}`;
+	return us < 1e6 ? `${Math.max(0, Math.round(us / 1e3))}ms` : s < 60 ? `${s}s` : s < 3600 ? two(60, 1, 'ms') : s < 86400
+		? two(3600, 60, 'hm') : two(86400, 3600, 'dh');
 }
-function clock(t, now) {
+// Local time; with its date when it is far.
+function clock(t) {
 	const d = new Date(t / 1000);
-	const time = [d.getHours(), d.getMinutes(), d.getSeconds()].map(pad).join(':');
-	return Math.abs(now - t) < 43200e6 ? time : `${d.toLocaleString('en', { month: 'short' })} ${d.getDate()} ${time}`;
+	const text = new Date(d - d.getTimezoneOffset() * 6e4).toISOString().replace('T', ' ');
+	return text.slice(Math.abs(now() - t) < 43200e6 ? 11 : 0, 19);
 }
 const time = (t, text) => h('time', { title: new Date(t / 1000).toISOString() }, text);
-const when = (t) => (t == null ? '–' : time(t, clock(t, now())));
+const when = (t) => (t == null ? '–' : time(t, clock(t)));
 const ago = (t) => (t == null ? '–' : time(t, age(now() - t)));
 
 // One line of foreign text: control and direction characters become visible and harmless.
@@ -120,14 +121,14 @@ const NUMERIC = /^(num|some|when|iso|ago|count|rate)$/;
 const column = (spec) => {
 	if (spec.map) return spec;
 	const [name, path, kind = 'text'] = spec.split(':');
-	return [name, (row) => KINDS[kind](path.split('.').reduce((o, k) => o?.[k], row)), NUMERIC.test(kind) ? 'n' : kind];
+	return [name, (row) => KINDS[kind]((path || name).split('.').reduce((o, k) => o?.[k], row)), NUMERIC.test(kind) ? 'n' : kind];
 };
 const facts = (row, ...specs) => h('dl', specs.map((spec) => {
 	const [name, cell] = column(spec);
 	const v = cell(row);
 	return v && v !== '–' && [h('dt', { key: name }, name), h('dd', { key: `=${name}` }, v)];
 }));
-// Columns are 'title:field:kind' or [title, cell of a row, class]; narrow screens show each row as a card.
+// Columns are 'title:field:kind' (the field is the title unless it is told) or [title, cell of a row, class]; narrow screens show each row as a card.
 function table(label, columns, rows, { key = (r, i) => i, open, below, ...more } = {}) {
 	const all = columns.map((spec) => column(spec));
 	return h('table', more, h('caption.vh', label),
@@ -188,10 +189,10 @@ const worst = (r) => (r.sink_state.state === 'open' ? 8 : 0) + (r.left ? 4 : 0) 
 const readersOf = () => state.readers.filter(inScope).sort((a, b) => worst(b) - worst(a));
 const relayTable = (rs, ...more) => (rs.length ? table('Relays', [
 	['relay', (r) => h('a', { href: href('relays', { store: r.store, reader: r.reader }) }, plain(r.reader))],
-	'sink:sink',
+	'sink',
 	['state', (r) => (r.left ? st('down', 'nobody runs it') : sinkState(r.sink_state))],
 	'oldest due:oldest_due_us:ago', 'waiting:counts.pending:count', 'failing:counts.failed:count', 'dead:counts.dead:count',
-		'rate:rate:rate', ...more], rs)
+		'rate::rate', ...more], rs)
 	: empty('No relay has read this log yet.', 'Start one with outbox work.'));
 
 const lateness = (rs) => Math.max(0, ...rs.map((r) => r.oldest_due_us && now() - r.oldest_due_us));
@@ -224,14 +225,14 @@ function chart() {
 		m: end - minutes + 1 + i }));
 	const peak = Math.max(1, ...points.map((p) => Math.max(p.published, p.failed)));
 	const unit = 10 ** Math.floor(Math.log10(peak));
-	const top = unit * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((k) => k * unit >= peak);
+	const top = unit * Math.ceil(peak / unit);
 	const H = 160;
 	const step = 1440 / minutes;
 	const y = (n) => Math.round(H - (n / top) * H);
 	const line = points.map((p, i) => `${i ? 'L' : 'M'}${i * step} ${y(p.published)}h${step}`).join('');
 	const bars = points.map((p, i) => (p.failed ? `M${i * step} ${H}V${Math.min(H - 3, y(p.failed))}h${step}V${H}z` : '')).join('');
 	const i = ui.minute ?? minutes - 1;
-	const label = (p) => clock(p.m * 60e6, now()).slice(0, -3);
+	const label = (p) => clock(p.m * 60e6).slice(0, -3);
 	const read = `${num(points[i].published)} published, ${num(points[i].failed)} failed`;
 	const move = (to) => transient({ minute: clamp(to, minutes - 1) });
 	const keys = { ArrowLeft: -1, ArrowRight: 1, Home: -minutes, End: minutes };
@@ -251,7 +252,7 @@ function chart() {
 				{ d: line }), h('path.bars', { d: bars }),
 			h('rect.at', { x: i * step, y: 0, width: step, height: H }))),
 		h('div.axis', { 'aria-hidden': true }, h('span', label(points[0])), h('span', label(points[minutes >> 1])), h('span', 'now'))),
-	shown && table('Throughput by minute', [['minute', label], 'published:published:num', 'failed:failed:num'],
+	shown && table('Throughput by minute', [['minute', label], 'published::num', 'failed::num'],
 		points.filter((p) => p.published || p.failed).reverse(), { class: 'plain' }));
 }
 function overview() {
@@ -266,7 +267,7 @@ function overview() {
 				h('span', 'Nothing is late, failing or dead.')),
 		cards(rs), chart(),
 		h('div.two', section('Relays', null, relayTable(rs)),
-			section('Last errors', null, errors.length ? table('Last errors', ['last:at_us:when', 'relay:reader', 'kind:kind',
+			section('Last errors', null, errors.length ? table('Last errors', ['last:at_us:when', 'relay:reader', 'kind',
 				['error', (e) => [mono(e.text), e.count > 1 && h('small', ` ×${num(e.count)}`)], 'long']], errors)
 				: empty('No error is known.', 'Errors of sinks and stores appear here.')))];
 }
@@ -286,7 +287,7 @@ function failures() {
 		['what', (g) => h('a.open', { href: here({ open: open === g.group ? null : g.group }), 'aria-expanded': `${open === g.group}`,
 			role: 'button' }, what(g)), 'long'],
 		['relay', (g) => plain(g.reader) + (g.sink && g.sink !== g.reader ? ` → ${plain(g.sink)}` : '')],
-		'first:first:iso', 'last:last:iso', 'next try:next_due:iso',
+		'first::iso', 'last::iso', 'next try:next_due:iso',
 		['holds', (g) => (g.keys_held ? `${many(g.keys_held, 'key')}, ${num(g.parked)} parked` : '–')],
 	];
 	const below = (g) => open === g.group && h('tr.below', { key: `${g.group}+` }, h('td', { colspan: 9 },
@@ -339,8 +340,8 @@ function messages() {
 				&& verbButtons(' all that match', () => [{ ...whose, filter }])),
 		list('Messages', 'message', filtered || q.get('id') ? ['No message matches.', 'Try further back, or fewer words.']
 			: ['The log has no messages.', 'The first outbox push makes one.'],
-			['created:created_us:when', ['message', (m) => messageLink(m.id, m.reader)], 'state:state:state', 'type:event_type:bold',
-				'key:key:mono', 'relay:reader', 'attempts:attempts:some', 'last error:last_error:long'], { name: (m) => m.id }),
+			['created:created_us:when', ['message', (m) => messageLink(m.id, m.reader)], 'state::state', 'type:event_type:bold',
+				'key::mono', 'relay:reader', 'attempts::some', 'last error:last_error:long'], { name: (m) => m.id }),
 		pager(d, h('span.note', s.complete ? 'The log was searched to its beginning.' : `Searched ${num(s.rows)} rows so far.`),
 			...(ui.searching ? [h('button', { onclick: () => ui.searching.abort() }, 'Stop searching')] : d.next
 				&& (d.messages.length < (q.get('limit') || 50) || ui.further) ? [h('button', { onclick: further }, 'Search further back')]
@@ -423,11 +424,12 @@ function message() {
 			h('div',
 				section('Message', null, facts(m, 'type:event_type:bold', filter('key', m.key), ['in its key', () => key
 					&& `${num(key.before)} before it, ${num(key.behind)}${key.capped ? '+' : ''} after it`],
-					'aggregate:aggregate_type', 'aggregate id:aggregate_id', 'number in it:sequence_number:num', 'revision:revision:some',
-						'targets:targets', 'partition:partition:num', 'priority:priority:some', 'number:seq:num', filter('correlation',
+					'aggregate:aggregate_type', ['aggregate id', () => (m.sequence_number ? streamLink({ type: m.aggregate_type, id: m.aggregate_id,
+						target: m.target }) : plain(m.aggregate_id))], 'number in it:sequence_number:num', 'revision::some',
+						'targets', 'partition::num', 'priority::some', 'number:seq:num', filter('correlation',
 						m.correlation_id), 'causation:causation_id')),
 				mine && section('Readers', null, table('Readers', [['reader', (r) => h('a', { href: here({ reader: r.reader }) },
-					plain(r.reader))], 'state:state:state', 'attempts:attempts:num', 'due:due_us:when', 'published:published_us:when',
+					plain(r.reader))], 'state::state', 'attempts::num', 'due:due_us:when', 'published:published_us:when',
 					'last error:last_error:long'], readers)),
 				section('Headers', null, m.headers?.length > 2 ? pre('Headers as JSON', pretty(m.headers)) : empty('It has no headers.')),
 				section('On the command line', null, ['show', 'why',
@@ -441,23 +443,22 @@ function keys() {
 	return [title('Keys that are held'),
 		toolbar(chosen.length ? many(chosen.length, 'key') : 'Select keys to act on what holds them', chosen.length > 0 && verbButtons('',
 			() => ui.target(chosen))),
-		h('p.note', 'A message that failed or is dead holds its key: later ones of that key are parked until it is delivered, skipped or discarded. Other keys go on.'),
+		h('p.note', 'A failed or dead message holds its key: later ones are parked until it is delivered, skipped or discarded.'),
 		list('Keys that are held', 'key', ['No key is held.', 'Every key moves.'],
 			[['key', (k) => h('a.open.mono', { href: href('messages', { key: k.key, reader: k.reader }) }, clip(plain(k.key), 80))],
 			'relay:reader',
 			['held by', (k) => messageLink(k.head.id, k.reader)], 'state:head.state:state', 'attempts:head.attempts:num',
-				'held for:since_us:ago', 'next try:head.due_us:when', 'parked:parked:num', 'last error:head.last_error:long'],
+				'held for:since_us:ago', 'next try:head.due_us:when', 'parked::num', 'last error:head.last_error:long'],
 				{ name: (k) => k.key }),
 		data.capped && h('p.note', 'There are more keys than are shown.')];
 }
 function partitionGrid() {
 	const list = data.partitions;
-	const owners = [...new Set(list.map((p) => p.owner))].filter(Boolean).sort();
 	return [...new Set(list.map((p) => p.reader))].map((reader) => {
 		const mine = list.filter((p) => p.reader === reader);
 		return h('div', { key: reader }, h('h3', plain(reader),
 			h('small', ` ${num(mine.filter((p) => p.leased).length)} of ${many(mine.length, 'partition')} owned`)),
-			h('ul.squares', mine.map((p) => h('li', { key: p.partition, class: p.leased ? `o${owners.indexOf(p.owner) % 6}` : 'free',
+			h('ul.squares', mine.map((p) => h('li', { key: p.partition, class: p.leased || 'free',
 				title: `${p.label}: ${p.leased ? `${plain(p.hostname)} pid ${p.pid}, epoch ${p.epoch}` : 'nobody owns it'}, at ${num(p.position)}` },
 				p.label, h('small', p.leased ? p.owner?.slice(-4) : 'free')))));
 	});
@@ -467,19 +468,19 @@ function relays() {
 	const rs = readersOf();
 	const ws = state.workers.filter(inScope).sort((a, b) => a.alive - b.alive);
 	return [title('Relays'),
-		section('Readers', null, relayTable(rs, 'lag:lag:num', 'partitions:partitions:num', 'owned:leased:num', 'workers:workers:num')),
-		rs.length > 0 && section('Sinks', null, table('Sinks', ['sink:sink', 'type:sink_type', ['state', (x) => sinkState(x.sink_state)],
-			'in flight:sink_state.in_flight:num', 'next probe:sink_state.next_probe_us:when', 'last error at:sink_state.last_error_us:when',
+		section('Readers', null, relayTable(rs, 'lag::num', 'partitions::num', 'owned:leased:num', 'workers::num')),
+		rs.length > 0 && section('Sinks', null, table('Sinks', ['sink', 'type:sink_type', ['state', (x) => sinkState(x.sink_state)],
+			'in flight:sink_state.in_flight:num', 'next probe:sink_state.next_probe_us:when',
 			['last error', (x) => mono(x.sink_state.why || x.sink_state.last_error), 'long']], rs)),
-		section('Workers', null, ws.length ? table('Workers', [['worker', (w) => mono(`…${w.id.slice(-4)}`)], 'relay:reader', 'host:host',
-			'pid:pid', ['state', (w) => (w.alive ? st('ok', 'alive') : st('down', 'gone'))],
-			'alive until:beat_us:when', 'up for:since_us:ago', 'partitions:partitions:num', 'rate:rate:rate', 'in flight:in_flight:num',
-				'version:version'], ws) : empty('No worker is alive.', 'Messages wait until one starts.')),
+		section('Workers', null, ws.length ? table('Workers', [['worker', (w) => mono(`…${w.id.slice(-4)}`)], 'relay:reader', 'host',
+			'pid', ['state', (w) => (w.alive ? st('ok', 'alive') : st('down', 'gone'))],
+			'alive until:beat_us:when', 'up for:since_us:ago', 'partitions::num', 'rate::rate', 'in flight:in_flight:num',
+				'version'], ws) : empty('No worker is alive.', 'Messages wait until one starts.')),
 		section('Partitions', h('span.note', 'each square is a partition and its worker'), d.partitions.length ? partitionGrid()
 			: empty('No partition has an owner yet.')),
 		section('Retention', null, facts(d.retention, 'delivered are kept:published_ms:keep', 'dead are kept:dead_ms:keep',
 			'runs every:every_ms:keep', 'held back by:held_by', 'since:held_since_us:when'),
-			d.table_partitions.length > 0 && table('Table partitions', ['table partition:name:mono', 'from:from_seq:num', 'to:to_seq:num'],
+			d.table_partitions.length > 0 && table('Table partitions', ['table partition:name:mono', 'from:from_seq:num', 'to:to_seq:num', 'state'],
 				d.table_partitions, { class: 'plain' }))];
 }
 function doctor() {
@@ -487,7 +488,7 @@ function doctor() {
 	const run = can && h('button', { onclick: runDoctor, disabled: ui.running }, ui.running ? 'Examining…' : 'Run now');
 	if (!d) return [title('Doctor', run), empty('The doctor has not run yet.', 'It connects to stores and sinks and changes nothing.')];
 	const of = (level) => d.findings.filter((f) => f.level === level);
-	const rows = (list) => table('Findings', ['level:level:state', 'subject:subject', ['finding', (f) => [plain(f.text), f.advice
+	const rows = (list) => table('Findings', ['level::state', 'subject', ['finding', (f) => [plain(f.text), f.advice
 		&& h('p.note', 'To do: ', plain(f.advice))], 'long'], 'check:code:mono'], list);
 	const fine = of('ok');
 	return [title('Doctor', run, h('span.note', `${many(d.errors, 'error')}, ${many(d.warnings, 'warning')}, ${num(fine.length)} ok, `,
@@ -499,8 +500,37 @@ function doctor() {
 function audit() {
 	return [title('Audit'), list('What operators did', 'line', ['Nobody has decided anything yet.',
 		'Each retry, skip and discard is recorded here.'],
-		['when:at_us:when', 'who:who', 'from:origin', 'verb:verb:bold', 'relay:reader', 'messages:count:num', 'what:filter:long',
-			'reason:reason']), pager(data)];
+		['when:at_us:when', 'who', 'from:origin', 'verb::bold', 'relay:reader', 'messages:count:num', 'what:filter:long',
+			'reason']), pager(data)];
+}
+
+// --- streams, consumers
+const streamLink = (r) => h('a.open.mono', { href: href('stream', { type: r.type, id: r.id, target: r.target }) }, plain(r.id));
+const streams = () => [title('Streams', h('span.note', data.complete ? 'of the whole log' : `of the newest ${num(data.searched)} messages; search for stream:TYPE/ID to see another`)),
+	data.streams.length ? h('div.two', section('Categories', null, table('Categories', [['category', (c) => h('a', { href: here({ type: c.type }) },
+		plain(c.type))], 'streams::num', 'events::num'], data.categories)),
+		section('Streams', q.get('type') && h('a', { href: here({ type: null }) }, 'all'), table('Streams', [['stream', streamLink],
+			'category:type', 'version::num', 'last event:event_type:bold', 'at:at_us:when'], data.streams)))
+		: empty('There are no streams.', 'An append makes the first event of one.')];
+const stream = () => [title(['Stream ', h('span.mono', `${plain(data.type)}/${plain(data.id)}`)]),
+	table('Events', ['version::num', ['event', (e) => messageLink(e.id, null, plain(e.event_type))], 'revision::num',
+		'created:created_us:when', ...data.readers.map((name, i) => [plain(name), (e) => st(e.states[i] || 'unknown')])], data.events),
+	pager(data)];
+function consumers() {
+	const one = q.get('consumer');
+	return [title('Consumers'), data.consumers.length ? table('Consumers', [
+		['consumer', (c) => h('a.open', { href: here({ consumer: one ? null : c.consumer }) }, h('b', plain(c.consumer)))], 'source::mono',
+		['state', (c) => [st({ ok: 'ok', held: 'dead', waiting: 'pending' }[c.status] || 'down', c.status), ' ', plain(c.trouble)], 'long'],
+		'lag::num', ['oldest', (c) => (c.oldest_ms == null ? '–' : age(c.oldest_ms * 1e3)), 'n'], 'rate::rate', 'handled::num',
+		'duplicates::num', 'keys held:held_keys:num', 'parked::num', 'dead::num'], data.consumers)
+		: empty('No consumer has run here.', data.installed ? 'Start one with outbox consume.' : 'outbox setup --inbox makes its tables.'),
+	one && [section('Processes', null, table('Processes', ['host:hostname', 'pid', ['state', (p) => st(p.alive ? 'ok' : 'down', p.has_lease ? 'works'
+		: p.alive ? 'stands by' : 'gone')], 'since:started_at:iso', 'source:state.source_state', 'handler:state.handler_state',
+		'last error:state.last_error:long'], data.consumers[0].processes)),
+	section('Parked', null, data.letters.length ? table('Parked messages', ['since:since_us:when', 'message:id:mono', 'state::state',
+		'type:event_type:bold', 'key::mono', 'attempts::num', 'next try:due_us:when', 'reason::long'], data.letters)
+		: empty('Nothing is parked.'), pager(data)),
+	section('On the command line', null, ['list', 'retry'].map((verb) => command(`outbox dlq ${verb} ${one}`)))]];
 }
 
 // The pages by their address. `view` shows what `call` answers to the parameters `takes`, asked again each 5 seconds (`once`: not).
@@ -513,11 +543,14 @@ const PAGES = {
 	message: { view: message, call: 'messages/', takes: 'store' },
 	keys: { view: keys, takes: 'store reader', list: 'keys', key: (k) => `${k.reader} ${k.partition} ${k.key}` },
 	relays: { view: relays, call: 'partitions', takes: 'store reader' },
+	streams: { view: streams, takes: 'store type' },
+	stream: { view: stream, takes: 'store target type id before' },
+	consumers: { view: consumers, takes: 'store consumer before' },
 	doctor: { view: doctor, once: true, takes: '' },
 	audit: { view: audit, takes: 'store before', list: 'entries', key: (e) => e.id, gone: () => false },
 };
 for (const path in PAGES) PAGES[path].name ||= capital(path);
-const MENU = Object.entries(PAGES).filter(([path]) => path !== 'message');
+const MENU = Object.entries(PAGES).filter(([path]) => !/^(message|stream)$/.test(path));
 
 // --- what happens
 const $ = (id) => document.getElementById(id);
@@ -701,7 +734,8 @@ const VERBS = {
 	discard: ['discarded', 'They are never delivered. This cannot be undone. What is parked after them goes on.'],
 };
 const jobText = (j) => `${num(j.done)} of ${many(j.total, 'message')} ${VERBS[j.verb][0]}${j.failed ? `, ${num(j.failed)} had changed` : ''}${j.state === 'stopped' ? ', stopped' : ''}${j.error ? `: ${plain(j.error)}` : ''}`;
-$('dialog').onclose = () => { dialog = null; };
+// The event comes later than the closing: by then another dialog may be open.
+$('dialog').onclose = () => { if (!$('dialog').open) dialog = null; };
 function show(d) {
 	dialog = d;
 	drawDialog();
@@ -774,7 +808,7 @@ function drawDialog() {
 		d.error && h('p.wrong', { role: 'alert', key: 'wrong' }, plain(d.error)),
 		plans && h('p', { key: 'what' }, count ? VERBS[d.verb][1] : 'No message is in a state that allows it.', refused > 0
 			&& ` ${many(refused, 'message')} more cannot: their state does not allow it.`),
-		count > 0 && [table('Some of them', ['message:id:mono', 'state:state:state', 'type:event_type', 'key:key:mono'], sample),
+		count > 0 && [table('Some of them', ['message:id:mono', 'state::state', 'type:event_type', 'key::mono'], sample),
 			count > sample.length && h('p.note', { key: 'more' }, `and ${num(count - sample.length)} more`),
 			plans.filter((p) => p.count).map((p) => command(p.command)), field('Reason, for the audit (may be empty)', 'reason'),
 			typed && field(`Type ${count} to confirm`, 'typed', { inputmode: 'numeric', oninput: (e) => (d.typed = e.target.value,
@@ -910,6 +944,8 @@ function draw() {
 }
 function search(text) {
 	const found = parseSearch(text);
+	const [, type, id] = /^stream:([^/]+)\/(.+)/.exec(text) || [];
+	if (id) return go(href('stream', { type, id }));
 	go(found.id?.length === 36 && Object.keys(found).length === 1 ? href(`messages/${found.id}`) : href('messages', found));
 }
 function setTheme() {
@@ -930,12 +966,12 @@ document.addEventListener('keydown', (e) => {
 	const rows = [...document.querySelectorAll('tr[tabindex]')];
 	const row = document.activeElement.closest('tr[tabindex]');
 	const step = (n) => rows[clamp(rows.indexOf(row) + n, rows.length - 1)]?.focus();
-	const target = Date.now() - went < 1500 && MENU.find(([, p]) => p.name[0].toLowerCase() === e.key);
-	went = 0;
+	const target = went && MENU.find(([, p]) => p.name[0].toLowerCase() === e.key);
+	went = false;
 	const act = target ? () => go(href(target[0])) : {
 		'/': () => $('search').focus(),
 		'?': () => show({ help: true }),
-		g: () => { went = Date.now(); },
+		g: () => { went = true; },
 		j: () => step(1),
 		k: () => step(-1),
 		p: pause,

@@ -199,6 +199,43 @@ int my_parts_reach(struct my_store *s, int64_t *ret_last, int64_t *ret_top, stru
 	return 0;
 }
 
+/* With the last, which takes all other numbers. */
+static int list_parts(const struct parts *p, struct ob_arena *arena, struct ob_table_parts *ret,
+		      struct ob_err *err)
+{
+	ret->list = ob_arena_alloc(arena, (p->count + 1) * sizeof(*ret->list));
+	for (size_t i = 0; ret->list && i < p->count; i++) {
+		const struct my_part *part = &p->parts[i];
+		struct ob_table_part *to = &ret->list[i];
+
+		*to = (struct ob_table_part){ .low = part->low, .high = part->high };
+		if (!ob_arena_copy(arena, ob_str(part->name), &to->name))
+			ret->list = NULL;
+	}
+	if (!ret->list)
+		return my_oom("reading the partitions of the log", err);
+	ret->list[p->count] = (struct ob_table_part){ .name = OB_STR("pmax"), .rest = true };
+	ret->count = p->count + 1;
+	return 0;
+}
+
+int my_parts(struct ob_store *store, struct ob_arena *arena, struct ob_table_parts *ret_parts,
+	     struct ob_err *err)
+{
+	struct my_store *s = (struct my_store *)store;
+	OB_CLEANUP(parts_done) struct parts p = { 0 };
+	struct ob_table_parts parts = { 0 };
+	int r = read_parts(s, &p, err);
+
+	if (r == 0 && p.rows > 0)
+		r = read_last(s, &parts.last, err);
+	if (r == 0 && p.rows > 0)
+		r = list_parts(&p, arena, &parts, err);
+	if (r == 0)
+		*ret_parts = parts;
+	return r;
+}
+
 /* ---- changing -------------------------------------------------------- */
 
 static int lock_and_alter(struct my_store *s, MYSQL *db, const char *sql, struct ob_err *err)

@@ -28,6 +28,9 @@ struct my_parts_retain {
  * missing above. */
 int my_parts_retain(struct my_store *s, const struct my_parts_retain *how, struct ob_retained *done,
 		    struct ob_err *err);
+/* The operation `parts`. */
+int my_parts(struct ob_store *store, struct ob_arena *arena, struct ob_table_parts *ret_parts,
+	     struct ob_err *err);
 /* The last number, and where the highest partition ends; 0: the log is not partitioned. */
 int my_parts_reach(struct my_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err);
 

@@ -2,6 +2,7 @@
 /* The MySQL store: its options, opening and closing, and the table of operations. */
 #include "store/mysql/diagnose.h"
 #include "store/mysql/driver.h"
+#include "store/mysql/parts.h"
 #include "store/mysql/proof.h"
 #include "store/mysql/read.h"
 #include "store/mysql/retain.h"
@@ -147,6 +148,7 @@ const struct ob_store_ops ob_store_mysql = {
 	.read = my_read,
 	.resize = my_resize,
 	.retain = my_retain,
+	.parts = my_parts,
 	.wake_check = mysql_wake_check,
 	.describe = mysql_describe,
 	OB_SQL_OPS,

@@ -165,6 +165,48 @@ int pg_parts_reach(struct pg_store *s, int64_t *ret_last, int64_t *ret_top, stru
 	return 0;
 }
 
+static int list_leaves(const struct leaves *l, struct ob_arena *arena, struct ob_table_parts *ret,
+		       struct ob_err *err)
+{
+	size_t count = (size_t)PQntuples(l->list);
+
+	ret->last = l->last;
+	ret->list = ob_arena_alloc(arena, (count + 1) * sizeof(*ret->list));
+	for (size_t i = 0; ret->list && i < count; i++) {
+		struct ob_table_part *to = &ret->list[i];
+		int row = (int)i;
+
+		*to = (struct ob_table_part){ .low = pg_get_int(l->list, row, LEAF_LOW),
+					      .high = pg_get_int(l->list, row, LEAF_HIGH),
+					      .rest = pg_get_int(l->list, row, LEAF_REST) != 0 };
+		if (!ob_arena_copy(arena, pg_get_str(l->list, row, LEAF_NAME), &to->name))
+			ret->list = NULL;
+	}
+	if (!ret->list)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
+	ret->count = count;
+	return 0;
+}
+
+int pg_parts(struct ob_store *store, struct ob_arena *arena, struct ob_table_parts *ret_parts,
+	     struct ob_err *err)
+{
+	struct pg_store *s = (struct pg_store *)store;
+	OB_CLEANUP(leaves_done) struct leaves l = { 0 };
+	struct ob_table_parts parts = { 0 };
+	int r = pg_begin(s, err);
+
+	if (r == 0)
+		r = read_leaves(s, &l, err);
+	r = pg_finish(s, r, err);
+	pg_clear(s);
+	if (r == 0 && l.rows > 0)
+		r = list_leaves(&l, arena, &parts, err);
+	if (r == 0)
+		*ret_parts = parts;
+	return r;
+}
+
 /* ---- retention ------------------------------------------------------- */
 
 /* One call while it runs. */

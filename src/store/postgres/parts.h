@@ -21,6 +21,9 @@ int pg_parts_any(struct pg_store *s, bool *ret_any, struct ob_err *err);
 int pg_parts_retain(struct pg_store *s, const struct ob_retain *retain,
 		    const struct ob_retain_bound *bound, struct ob_retained *done,
 		    struct ob_err *err);
+/* The operation `parts`. */
+int pg_parts(struct ob_store *store, struct ob_arena *arena, struct ob_table_parts *ret_parts,
+	     struct ob_err *err);
 /* The last number, and where the highest partition ends; 0: the log is not partitioned. Inside a
  * transaction. */
 int pg_parts_reach(struct pg_store *s, int64_t *ret_last, int64_t *ret_top, struct ob_err *err);

@@ -3,6 +3,7 @@
 #include "store/postgres/diagnose.h"
 #include "store/postgres/driver.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/parts.h"
 #include "store/sql/ops.h"
 
 #include "base/cleanup.h"
@@ -142,6 +143,7 @@ const struct ob_store_ops ob_store_postgres = {
 	.resize = pg_resize,
 	.adopt = pg_adopt,
 	.retain = pg_retain,
+	.parts = pg_parts,
 	.wake_fd = pg_wake_fd,
 	.wake_check = pg_wake_check,
 	.describe = postgres_describe,

@@ -19,6 +19,8 @@ static enum ob_sql_id found_by(const struct ob_filter *filter, bool verb)
 {
 	bool all = filter->views == 0 || filter->views & 1U << OB_VIEW_PUBLISHED;
 
+	if (filter->stream)
+		return OB_SQL_list_stream;
 	if (!filter->reader)
 		return filter->id ? OB_SQL_list_any_one : OB_SQL_list_any;
 	if (filter->id)
@@ -67,6 +69,9 @@ size_t ob_sql_add_filter(struct ob_sql *q, const struct ob_filter *filter, bool 
 			OB_ARG_INT("after", lower_bound(filter)),
 			OB_ARG_INT("before",
 				   after && filter->newest_first ? filter->after_seq : INT64_MAX),
+			OB_ARG_TEXT("stream", filter->stream),
+			OB_ARG_INT("before_version",
+				   filter->before_version > 0 ? filter->before_version : INT64_MAX),
 			OB_ARG_INT("limit", filter->limit ? (int64_t)filter->limit : INT64_MAX),
 			OB_ARG_RAW("direction", filter->newest_first ? "DESC" : "")));
 }

@@ -41,6 +41,7 @@
 	X(list_any_one, false) \
 	X(list_all, false) \
 	X(list_one, false) \
+	X(list_stream, false) \
 	X(list_open, false) \
 	X(verb_all, false) \
 	X(verb_one, false) \
