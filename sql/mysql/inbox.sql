@@ -209,6 +209,3 @@ DELETE FROM {fn:parked} WHERE n = :n AND consumer = :consumer
 -- The new head of the queue is due.
 UPDATE {fn:parked} SET state = 0, due = UTC_TIMESTAMP(6)
  WHERE n = (SELECT head.n FROM (SELECT MIN(n) AS n FROM {fn:parked} WHERE consumer = :consumer AND queue = :queue AND state < 3) AS head) AND state = 1
-
--- name: parked_purge
-DELETE FROM {fn:parked} WHERE consumer = :consumer AND state = 3 AND since < TIMESTAMPADD(MICROSECOND, -:age, UTC_TIMESTAMP(6)) ORDER BY n LIMIT :limit

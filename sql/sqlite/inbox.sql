@@ -184,6 +184,3 @@ DELETE FROM {fn:parked} WHERE n = :n AND consumer = :consumer;
 -- The new head of the queue is due.
 UPDATE {fn:parked} SET state = 0, due = :now
  WHERE n = (SELECT min(n) FROM {fn:parked} WHERE consumer = :consumer AND queue = :queue AND state < 3) AND state = 1;
-
--- name: parked_purge
-DELETE FROM {fn:parked} WHERE n IN (SELECT n FROM {fn:parked} WHERE consumer = :consumer AND state = 3 AND since < :now - :age LIMIT :limit);

@@ -227,8 +227,5 @@ enum ob_parked_verb {
 int ob_parked_operate(struct ob_store *store, const char *consumer, enum ob_parked_verb verb,
 		      const struct ob_parked *rows, size_t count, uint64_t *ret_changed,
 		      uint64_t *ret_refused, struct ob_err *err);
-/* Remove up to `limit` letters that died at least age_ms ago. */
-int ob_parked_purge(struct ob_store *store, const char *consumer, int64_t age_ms, uint32_t limit,
-		    uint64_t *ret_removed, struct ob_err *err);
 
 #endif

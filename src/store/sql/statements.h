@@ -104,8 +104,7 @@
 	X(parked_set, false) \
 	X(parked_unqueue, false) \
 	X(parked_remove, true) \
-	X(parked_promote, false) \
-	X(parked_purge, false)
+	X(parked_promote, false)
 
 enum ob_sql_id {
 #define X(name, planned) OB_SQL_##name,
