@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The bench's command line. */
 #include "bench/bare/bare.h"
+#include "bench/bare/consume.h"
 #include "bench/broker/parts.h"
 #include "bench/cases/cases.h"
 #include "bench/fatal.h"
@@ -239,6 +240,10 @@ int main(int argc, char **argv)
 	/* How it starts itself; see subject.c and broker/exec.c. */
 	if (argc == 6 && strcmp(argv[1], "--bare-loop") == 0)
 		return bare_run(argv[2], argv[3], argv[4], argv[5]);
+#if BENCH_REDIS
+	if (argc == 5 && strcmp(argv[1], "--bare-consume") == 0)
+		return bare_consume(argv[2], argv[3], argv[4]);
+#endif
 	if (argc == 3 && strcmp(argv[1], "--exec-handler") == 0)
 		return bench_exec_handle(argv[2]);
 	parse(argc, argv, &choice);

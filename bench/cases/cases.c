@@ -131,6 +131,29 @@ static void add_appends(void)
 	}
 }
 
+#if BENCH_REDIS
+static void add_consumers(void)
+{
+	static const struct name databases[] = { { "postgres", "PostgreSQL" },
+						 { "sqlite", "SQLite" } };
+
+	for (size_t i = 0; i < 4; i++) {
+		const struct name *store = &databases[i / 2];
+		struct bench_case c = { .store = store->name,
+					.broker = "redis",
+					.each = i % 2,
+					.messages = 100000,
+					.quick = 5000 };
+
+		(void)snprintf(c.name, sizeof(c.name), "consume-%s-%s", c.store,
+			       c.each ? "position" : "ids");
+		(void)snprintf(c.title, sizeof(c.title), "Redis → %s, by %s", store->title,
+			       c.each ? "position" : "ids");
+		add("consume", bench_run_consume, &c);
+	}
+}
+#endif
+
 static void add_latencies(void)
 {
 	static const uint32_t rates[] = { 200, 2000 };
@@ -385,6 +408,9 @@ const struct bench_case *bench_cases(size_t *ret_count)
 			add(others[i].group, others[i].run, &others[i].c);
 		add_pushes();
 		add_appends();
+#if BENCH_REDIS
+		add_consumers();
+#endif
 		for (size_t i = 0; i < sizeof(brokers) / sizeof(brokers[0]); i++)
 			add_pairs(&brokers[i]);
 	}

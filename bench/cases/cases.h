@@ -20,7 +20,8 @@ struct bench_case {
 	size_t payload_size;
 	uint64_t keys;      /* of the messages; 0: each has its own */
 	unsigned kinds;     /* bits 1 << BENCH_RELAY ...: who takes turns */
-	uint32_t each;      /* push: messages of a transaction; latency: messages a second */
+	uint32_t each;      /* push: messages of a transaction; latency: messages a second;
+			       consume: 1 is by position */
 	uint32_t producers; /* push, append */
 };
 
@@ -44,6 +45,7 @@ bench_case_fn bench_run_held;     /* growth.c */
 bench_case_fn bench_run_repeats;  /* repeats.c */
 bench_case_fn bench_run_takeover; /* takeover.c */
 bench_case_fn bench_run_append;   /* append.c */
+bench_case_fn bench_run_consume;  /* consume.c */
 bench_case_fn bench_run_push;     /* push.c */
 bench_case_fn bench_run_memory;   /* process.c */
 bench_case_fn bench_run_idle;     /* process.c */

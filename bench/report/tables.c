@@ -110,6 +110,13 @@ static const struct bench_column push[] = {
 	{ NULL, NULL, 0, false },
 };
 
+static const struct bench_column consume[] = {
+	{ "outbox consume/s", "consume_rate", 0, true },
+	{ "bare loop/s", "bare_rate", 0, true },
+	{ "ratio", "ratio", 2, true },
+	{ NULL, NULL, 0, false },
+};
+
 static const struct bench_column append[] = {
 	{ "append/s", "append_rate", 0, true },
 	{ "bare INSERT/s", "bare_rate", 0, true },
@@ -193,6 +200,16 @@ const struct bench_group bench_groups[] = {
 	  .first_title = "outbox_append()",
 	  .second_title = "bare INSERT",
 	  .unit = "events/s" },
+	{ .name = "consume",
+	  .title = "Consuming a Redis stream: outbox consume beside a bare loop that inserts the "
+		   "id and applies in one transaction of 100 messages",
+	  .columns = consume,
+	  .first = "consume_rate",
+	  .second = "bare_rate",
+	  .ratio = "ratio",
+	  .first_title = "outbox consume",
+	  .second_title = "bare loop",
+	  .unit = "messages/s" },
 	{ .name = "process", .title = "The process", .columns = process },
 	{ .name = "lines", .title = "Lines of C", .columns = lines },
 	{ .name = NULL },

@@ -89,6 +89,8 @@ BEGIN
   RETURN ROW_COUNT();
 END;
 
+-- name: inbox_there
+
 -- name: inbox_push
 INSERT IGNORE INTO {fn:inbox} (consumer, id, handled_at) VALUES (CONVERT(? USING utf8mb4), CONVERT(? USING utf8mb4), UTC_TIMESTAMP(6))
 
@@ -207,6 +209,3 @@ DELETE FROM {fn:parked} WHERE n = :n AND consumer = :consumer
 -- The new head of the queue is due.
 UPDATE {fn:parked} SET state = 0, due = UTC_TIMESTAMP(6)
  WHERE n = (SELECT head.n FROM (SELECT MIN(n) AS n FROM {fn:parked} WHERE consumer = :consumer AND queue = :queue AND state < 3) AS head) AND state = 1
-
--- name: parked_purge
-DELETE FROM {fn:parked} WHERE consumer = :consumer AND state = 3 AND since < TIMESTAMPADD(MICROSECOND, -:age, UTC_TIMESTAMP(6)) ORDER BY n LIMIT :limit

@@ -78,6 +78,10 @@ CREATE OR REPLACE FUNCTION {fn:inbox}(consumer text, id uuid) RETURNS boolean LA
   SELECT {fn:inbox}($1, $2::text)
 $inbox$;
 
+-- name: inbox_there
+-- Asked first: a query of a table that is not there would stand in the server's log.
+SELECT (to_regclass('{fn:consumer_members}') IS NOT NULL)::int
+
 -- name: inbox_push
 -- $1 consumer, $2 id
 INSERT INTO {fn:inbox} (consumer, id) VALUES ($1, $2) ON CONFLICT DO NOTHING
@@ -203,7 +207,3 @@ DELETE FROM {fn:parked} WHERE n = :n::bigint AND consumer = :consumer
 -- The new head of the queue is due.
 UPDATE {fn:parked} SET state = 0, due = clock_timestamp()
  WHERE n = (SELECT min(n) FROM {fn:parked} WHERE consumer = :consumer AND queue = :queue AND state < 3) AND state = 1
-
--- name: parked_purge
-DELETE FROM {fn:parked} WHERE n IN (SELECT n FROM {fn:parked} WHERE consumer = :consumer AND state = 3
-   AND since < clock_timestamp() - :age::bigint * interval '1 microsecond' ORDER BY n LIMIT :limit::bigint)

@@ -66,6 +66,8 @@ CREATE TABLE IF NOT EXISTS {fn:parked} (
 CREATE INDEX IF NOT EXISTS {name:parked_due} ON {name:parked} (consumer, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {name:parked_queue} ON {name:parked} (consumer, queue, n);
 
+-- name: inbox_there
+
 -- name: inbox_push
 -- ?1 consumer, ?2 id
 INSERT OR IGNORE INTO {fn:inbox} (consumer, id) VALUES (?1, ?2)
@@ -182,6 +184,3 @@ DELETE FROM {fn:parked} WHERE n = :n AND consumer = :consumer;
 -- The new head of the queue is due.
 UPDATE {fn:parked} SET state = 0, due = :now
  WHERE n = (SELECT min(n) FROM {fn:parked} WHERE consumer = :consumer AND queue = :queue AND state < 3) AND state = 1;
-
--- name: parked_purge
-DELETE FROM {fn:parked} WHERE n IN (SELECT n FROM {fn:parked} WHERE consumer = :consumer AND state = 3 AND since < :now - :age LIMIT :limit);

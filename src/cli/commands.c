@@ -32,6 +32,7 @@ const struct ob_cmd *const ob_cmds[] = {
 	&ob_cmd_skip,
 	&ob_cmd_discard,
 	&ob_cmd_replay,
+	&ob_cmd_consumers,
 	&ob_cmd_dlq_list,
 	&ob_cmd_dlq_show,
 	&ob_cmd_dlq_why,

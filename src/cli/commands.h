@@ -45,6 +45,7 @@ extern const struct ob_cmd ob_cmd_version;
 extern const struct ob_cmd ob_cmd_wait;
 extern const struct ob_cmd ob_cmd_why;
 extern const struct ob_cmd ob_cmd_consume;
+extern const struct ob_cmd ob_cmd_consumers;
 extern const struct ob_cmd ob_cmd_dlq_list;
 extern const struct ob_cmd ob_cmd_dlq_show;
 extern const struct ob_cmd ob_cmd_dlq_why;

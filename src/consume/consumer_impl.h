@@ -15,7 +15,7 @@ enum {
 	OB_CONSUME_PARK_LIMIT = 256, /* messages parked in one transaction */
 	OB_CONSUME_KEYS_MS = 2000,   /* between two looks at held keys */
 	OB_CONSUME_DUE_MS = 1000,    /* longest time between two looks for due ones */
-	OB_CONSUME_STATE_MS = 10000, /* between two looks at the source's state */
+	OB_CONSUME_STATE_MS = 5000,  /* between two looks at the source's state */
 	OB_CONSUME_PURGE_MS = 60000,
 	OB_CONSUME_TOUCH_MS = 5000,
 };

@@ -62,11 +62,13 @@ int ob_handler_of_sink_take(struct ob_sink *sink, struct ob_handler **ret_handle
 
 enum ob_dedup { OB_DEDUP_IDS, OB_DEDUP_POSITION, OB_DEDUP_NONE };
 
-/* A statement in SQL. Borrowed: all of it. */
+/* A statement in SQL, or a function of this program, in the transaction of the inbox. Borrowed: all
+ * of it. */
 struct ob_handler_sql_conf {
 	const struct ob_store_conf *store;
 	const char *statement;
-	const char *source; /* what positions are kept under */
+	const struct ob_sink_ops *in_store; /* instead of the statement: a sink for each lane */
+	const char *source;                 /* what positions are kept under */
 	enum ob_dedup dedup;
 	uint32_t lanes;                        /* threads; with POSITION there is one */
 	uint32_t batch;                        /* messages of one transaction */

@@ -13,6 +13,7 @@
 #include "consume/handler.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -25,6 +26,7 @@ struct sql_lane {
 	pthread_t thread;
 	bool started;
 	struct ob_store *store; /* the thread's */
+	struct ob_sink *sink;   /* instead of the statement; or NULL */
 	/* Guarded by the handler's mutex: */
 	struct ob_work *queue; /* a ring of `room` */
 	uint32_t head, count;
@@ -66,7 +68,9 @@ static int apply_one(struct sql_lane *lane, const struct ob_work *work, bool *re
 	/* A parked message left the straight way, where positions count: its id tells it apart. */
 	if (conf->dedup == OB_DEDUP_IDS || (conf->dedup == OB_DEDUP_POSITION && work->parked_n))
 		r = ob_inbox_tx_add(lane->store, conf->lease->consumer, ob_str(id), &is_new, err);
-	if (r == 0 && is_new)
+	if (r == 0 && is_new && lane->sink)
+		r = lane->sink->ops->in_store(lane->sink, lane->store, m, err);
+	else if (r == 0 && is_new)
 		r = ob_store_tx_exec(lane->store, lane->handler->sql, m, &changed, err);
 	if (r == 0 && work->parked_n)
 		r = ob_parked_tx_done(lane->store, conf->lease->consumer, work->parked_n,
@@ -211,8 +215,13 @@ static int sql_handler_open(struct ob_handler *base, struct ob_err *err)
 	for (uint32_t i = 0; i < h->lane_count; i++) {
 		if (h->lanes[i].started)
 			continue;
-		int code = pthread_create(&h->lanes[i].thread, NULL, run_lane, &h->lanes[i]);
+		sigset_t all, before;
 
+		/* Signals are the business of the thread that runs the consumer. */
+		(void)sigfillset(&all);
+		(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+		int code = pthread_create(&h->lanes[i].thread, NULL, run_lane, &h->lanes[i]);
+		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (code != 0)
 			return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN,
 					  "no thread for a lane of the handler");
@@ -320,6 +329,7 @@ static void sql_handler_free(struct ob_handler *base)
 	for (uint32_t i = 0; h->lanes && i < h->lane_count; i++) {
 		if (h->lanes[i].started)
 			(void)pthread_join(h->lanes[i].thread, NULL);
+		ob_sink_free(h->lanes[i].sink);
 		free(h->lanes[i].queue);
 		free(h->lanes[i].batch);
 		free(h->lanes[i].outcomes);
@@ -338,7 +348,8 @@ static void sql_handler_describe(struct ob_handler *base, struct ob_buf *out)
 {
 	const struct sql_handler *h = (struct sql_handler *)base;
 
-	ob_buf_addf(out, "sql in %u lane%s", h->lane_count, h->lane_count == 1 ? "" : "s");
+	ob_buf_addf(out, "%s in %u lane%s", h->conf.in_store ? "function" : "sql", h->lane_count,
+		    h->lane_count == 1 ? "" : "s");
 }
 
 static const struct ob_handler_ops sql_handler_ops = {
@@ -398,9 +409,12 @@ int ob_handler_sql_new(const struct ob_handler_sql_conf *conf, struct ob_handler
 	(void)pthread_cond_init(&h->work, NULL);
 	(void)pthread_cond_init(&h->done, &monotonic);
 	(void)pthread_condattr_destroy(&monotonic);
-	r = ob_message_sql_parse(backend->ops, conf->statement, &h->sql, err);
+	if (!conf->in_store)
+		r = ob_message_sql_parse(backend->ops, conf->statement, &h->sql, err);
 	if (r == 0 && !make_lanes(h))
 		r = ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a handler");
+	for (uint32_t i = 0; r == 0 && conf->in_store && i < h->lane_count; i++)
+		r = ob_sink_new(conf->in_store, NULL, 0, &ob_clock_system, &h->lanes[i].sink, err);
 	if (r < 0) {
 		sql_handler_free(&h->base);
 		return r;

@@ -42,16 +42,16 @@ static int make_feed(struct ob_consume_setup *s, struct ob_err *err)
 	return 0;
 }
 
-static int make_handler(struct ob_consume_setup *s, struct ob_err *err)
+static int make_handler(struct ob_consume_setup *s, const struct ob_sink_ops *function,
+			struct ob_err *err)
 {
 	const struct ob_config_consumer *conf = s->conf;
 	struct ob_sink *sink = NULL;
 
-	if (s->handler)
-		return 0;
-	if (conf->by == OB_CONSUME_SQL) {
+	if (function ? function->in_store != NULL : conf->by == OB_CONSUME_SQL) {
 		const struct ob_handler_sql_conf sql = { .store = &conf->store->conf,
 							 .statement = conf->sql,
+							 .in_store = function,
 							 .source = s->source,
 							 .dedup = (enum ob_dedup)conf->dedup,
 							 .lanes = conf->lanes,
@@ -60,8 +60,9 @@ static int make_handler(struct ob_consume_setup *s, struct ob_err *err)
 
 		return ob_handler_sql_new(&sql, &s->handler, err);
 	}
-	int r = ob_sink_new(conf->handler, conf->handler_options, conf->handler_option_count,
-			    &ob_clock_system, &sink, err);
+	int r = ob_sink_new(function ? function : conf->handler, conf->handler_options,
+			    function ? 0 : conf->handler_option_count, &ob_clock_system, &sink,
+			    err);
 	return r < 0 ? r : ob_handler_of_sink_take(sink, &s->handler, err);
 }
 
@@ -92,15 +93,16 @@ static struct ob_consumer_conf engine_conf(const struct ob_consume_setup *s)
 }
 
 int ob_consume_setup(struct ob_consume_setup *s, const struct ob_config_consumer *conf,
-		     struct ob_handler *handler_take, const struct ob_log *log, struct ob_err *err)
+		     const struct ob_sink_ops *function, const struct ob_log *log,
+		     struct ob_err *err)
 {
-	*s = (struct ob_consume_setup){ .conf = conf, .handler = handler_take };
+	*s = (struct ob_consume_setup){ .conf = conf };
 	s->lease = (struct ob_consumer_lease){ .consumer = conf->name, .owner = ob_uuid_new() };
 	int r = ob_store_connect(&conf->store->conf, &s->store, err);
 	if (r == 0)
 		r = make_feed(s, err);
 	if (r == 0)
-		r = make_handler(s, err);
+		r = make_handler(s, function, err);
 	if (r == 0 && conf->letter_sink)
 		r = ob_sink_new(conf->letter_sink->ops, conf->letter_sink->options,
 				conf->letter_sink->option_count, &ob_clock_system, &s->letters,

@@ -18,11 +18,13 @@ struct ob_consume_setup {
 
 /*
  * Connect to the database (DOWN when it is away) and make everything else. On success the caller
- * ends it with ob_consume_setup_done(), as also after a failure. `handler_take`: instead of what
- * the configuration says, or NULL; it is taken over in every case.
+ * ends it with ob_consume_setup_done(), as also after a failure. `function`: a sink to hand
+ * messages to instead of what the configuration says, or NULL; if it has in_store, in the
+ * transaction of the inbox.
  */
 int ob_consume_setup(struct ob_consume_setup *s, const struct ob_config_consumer *conf,
-		     struct ob_handler *handler_take, const struct ob_log *log, struct ob_err *err);
+		     const struct ob_sink_ops *function, const struct ob_log *log,
+		     struct ob_err *err);
 void ob_consume_setup_done(struct ob_consume_setup *s);
 
 /* The consumer of that name; NULL: the only one. NULL: there is none, or several. */

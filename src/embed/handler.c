@@ -209,7 +209,9 @@ static void handle(struct handler_sink *sink, struct ob_store *store, outbox *wr
 		return;
 	/* Told to stop, the handler gave up: that is no failure, the message is as it was. */
 	if (kind != OB_ERR_REJECT && outbox_relay_stopping(&call)) {
-		(void)ob_err_set(ret, OUTBOX_ESINK, OB_ERR_LOST, "the relay is stopping");
+		/* A consumer keeps its lease to give it back; an outage charges nothing either. */
+		(void)ob_err_set(ret, OUTBOX_ESINK, relay->consumes ? OB_ERR_DOWN : OB_ERR_LOST,
+				 "the relay is stopping");
 		return;
 	}
 	(void)ob_err_set(ret, OUTBOX_ESINK, kind, "%s", call.reason);
@@ -232,8 +234,11 @@ static int handler_send(struct ob_sink *base, const struct ob_delivery *delivery
 {
 	struct handler_sink *sink = (struct handler_sink *)base;
 
+	const outbox_relay *relay = relay_of(base);
+
 	(void)err;
-	if (sink->waiting)
+	/* A stop may come from the handler that has just returned: no further one is started. */
+	if (sink->waiting || (relay->consumes && atomic_load(&relay->stops)))
 		return OB_SINK_FULL;
 	sink->waiting = true;
 	sink->tag = delivery->tag;

@@ -10,12 +10,10 @@
 #include <locale.h>
 #include <stdio.h>
 
-enum { YAML_BYTES = 1 << 16 };
-
 /* As a JSON string, which YAML reads; ${...} is no variable here. */
 static void add_quoted(struct ob_buf *b, const char *text)
 {
-	struct ob_buf safe = OB_BUF_INIT(YAML_BYTES);
+	struct ob_buf safe = OB_BUF_INIT(OB_EMBED_YAML_BYTES);
 
 	for (const char *p = text; *p; p++) {
 		if (p[0] == '$' && p[1] == '{')
@@ -27,31 +25,31 @@ static void add_quoted(struct ob_buf *b, const char *text)
 	ob_buf_done(&safe);
 }
 
-static void add_text(struct ob_buf *b, const char *key, const char *text)
+void ob_embed_add_text(struct ob_buf *b, const char *key, const char *text)
 {
 	ob_buf_addf(b, "%s: ", key);
 	add_quoted(b, text);
 }
 
 /* Zero is left out: the default. */
-static void add_number(struct ob_buf *b, const char *key, uint32_t value, const char *unit)
+void ob_embed_add_number(struct ob_buf *b, const char *key, uint32_t value, const char *unit)
 {
 	if (value)
 		ob_buf_addf(b, ", %s: %u%s", key, value, unit);
 }
 
-static void add_retry(struct ob_buf *b, const struct outbox_relay_options *o)
+void ob_embed_add_retry(struct ob_buf *b, const struct outbox_relay_options *o)
 {
 	ob_buf_addf(b, ", retry: { jitter: %.6f",
 		    o->jitter < 0   ? 0.0
 		    : o->jitter > 0 ? o->jitter
 				    : 0.25);
-	add_number(b, "max_attempts", o->max_attempts, "");
-	add_number(b, "base_delay", o->base_delay_ms, "ms");
-	add_number(b, "max_backoff", o->max_backoff_ms, "ms");
+	ob_embed_add_number(b, "max_attempts", o->max_attempts, "");
+	ob_embed_add_number(b, "base_delay", o->base_delay_ms, "ms");
+	ob_embed_add_number(b, "max_backoff", o->max_backoff_ms, "ms");
 	/* A first delay beyond the default of the longest one lifts that too. */
 	if (!o->max_backoff_ms && o->base_delay_ms > 3600000)
-		add_number(b, "max_backoff", o->base_delay_ms, "ms");
+		ob_embed_add_number(b, "max_backoff", o->base_delay_ms, "ms");
 	if (o->multiplier > 0)
 		ob_buf_addf(b, ", multiplier: %.6f", o->multiplier);
 	ob_buf_adds(b, " }");
@@ -99,45 +97,46 @@ static void add_retention(struct ob_buf *b, const struct outbox_relay_options *o
 	ob_buf_adds(b, " }");
 }
 
-static void write_yaml(struct ob_buf *b, const struct outbox_relay_options *o)
+static void write_yaml(struct ob_buf *b, const void *options)
 {
+	const struct outbox_relay_options *o = options;
 	static const char *const orders[] = { "key", "partition", "none" };
 	unsigned order = (unsigned)o->ordering < 3 ? (unsigned)o->ordering : 0;
 
 	ob_buf_adds(b, "stores: { main: { ");
-	add_text(b, "url", o->store);
+	ob_embed_add_text(b, "url", o->store);
 	add_retention(b, o);
 	/* The sink is put in its place afterwards. */
 	ob_buf_adds(b, " } }\nsinks: { out: { type: stdout } }\nrelays:\n  - { ");
-	add_text(b, "name", o->name ? o->name : "default");
-	add_text(b, ", reads", o->reads ? o->reads : "default");
+	ob_embed_add_text(b, "name", o->name ? o->name : "default");
+	ob_embed_add_text(b, ", reads", o->reads ? o->reads : "default");
 	if (o->start)
-		add_text(b, ", start", o->start);
+		ob_embed_add_text(b, ", start", o->start);
 	add_patterns(b, "types", o->types, o->type_count);
 	add_patterns(b, "aggregates", o->aggregates, o->aggregate_count);
-	add_number(b, "workers", o->workers, "");
-	add_number(b, "batch_size", o->batch_size, "");
-	add_number(b, "idle_backoff_ms", o->idle_backoff_ms, "");
-	add_number(b, "shutdown_timeout", o->shutdown_timeout_ms, "ms");
+	ob_embed_add_number(b, "workers", o->workers, "");
+	ob_embed_add_number(b, "batch_size", o->batch_size, "");
+	ob_embed_add_number(b, "idle_backoff_ms", o->idle_backoff_ms, "");
+	ob_embed_add_number(b, "shutdown_timeout", o->shutdown_timeout_ms, "ms");
 	ob_buf_addf(b, ", ordering: %s", orders[order]);
 	ob_buf_addf(b, ", on_dead: %s", o->flags & OUTBOX_RELAY_HOLD_DEAD ? "hold" : "release");
 	ob_buf_addf(b, ", hold_delayed: %s",
 		    o->flags & OUTBOX_RELAY_HOLD_DELAYED ? "true" : "false");
 	add_leasing(b, o);
-	add_retry(b, o);
+	ob_embed_add_retry(b, o);
 	ob_buf_adds(b, " }\n");
 }
 
 /* The first fault, without the place in a file that nobody has written. */
-static int first_fault(const struct ob_buf *faults, struct ob_err *err)
+static int first_fault(const struct ob_buf *faults, const char *prefix, struct ob_err *err)
 {
 	const char *line = ob_buf_str(faults), *what = strstr(line, ": ");
 
 	if (!what)
 		return err->status;
 	what += 2;
-	if (strncmp(what, "relays[0].", 10) == 0)
-		what += 10;
+	if (strncmp(what, prefix, strlen(prefix)) == 0)
+		what += strlen(prefix);
 	return ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "options: %.*s",
 			  (int)strcspn(what, "\n"), what);
 }
@@ -159,32 +158,33 @@ static int set_layout(struct ob_layout *layout, const struct outbox_options *tab
 	return r < 0 ? r : ob_layout_check(layout, err);
 }
 
-static int parse(outbox_relay *relay, const struct outbox_relay_options *options,
-		 struct ob_err *err)
+static int parse(ob_embed_write_fn *write, const void *options, const char *prefix,
+		 struct ob_config **ret_config, struct ob_err *err)
 {
-	struct ob_buf yaml = OB_BUF_INIT(YAML_BYTES), faults = OB_BUF_INIT(YAML_BYTES);
+	struct ob_buf yaml = OB_BUF_INIT(OB_EMBED_YAML_BYTES);
+	struct ob_buf faults = OB_BUF_INIT(OB_EMBED_YAML_BYTES);
 
-	write_yaml(&yaml, options);
-	int r = yaml.failed ? ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "options: too long")
-			    : ob_config_parse(ob_buf_view(&yaml), "options", &faults,
-					      &relay->config, err);
+	write(&yaml, options);
+	int r = yaml.failed
+			? ob_err_set(err, OUTBOX_ECONFIG, OB_ERR_FATAL, "options: too long")
+			: ob_config_parse(ob_buf_view(&yaml), "options", &faults, ret_config, err);
 	if (r == OUTBOX_ECONFIG && faults.len)
-		r = first_fault(&faults, err);
+		r = first_fault(&faults, prefix, err);
 	ob_buf_done(&yaml);
 	ob_buf_done(&faults);
 	return r;
 }
 
 /* The application may live in a country that writes 0,25. */
-static int parse_in_c_locale(outbox_relay *relay, const struct outbox_relay_options *options,
-			     struct ob_err *err)
+int ob_embed_parse(ob_embed_write_fn *write, const void *options, const char *prefix,
+		   struct ob_config **ret_config, struct ob_err *err)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 
 	if (!c)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
 	locale_t before = uselocale(c);
-	int r = parse(relay, options, err);
+	int r = parse(write, options, prefix, ret_config, err);
 	(void)uselocale(before);
 	freelocale(c);
 	return r;
@@ -197,7 +197,7 @@ int ob_embed_configure(outbox_relay *relay, const struct outbox_relay_options *o
 		return ob_err_set(err, OUTBOX_EINVAL, OB_ERR_FATAL,
 				  "options: store and handler are required");
 	relay->options = *options;
-	int r = parse_in_c_locale(relay, options, err);
+	int r = ob_embed_parse(write_yaml, options, "relays[0].", &relay->config, err);
 	if (r < 0)
 		return r;
 	r = set_layout(&relay->config->layout, options->table, err);

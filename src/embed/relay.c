@@ -16,7 +16,7 @@ enum { METRICS_MS = 10000, ARENA_MAX = 1 << 20, PENDING_CAP = 10001 };
 
 /* ---- making ------------------------------------------------------------------ */
 
-static int give_error(const struct ob_err *from, struct outbox_error *err)
+int ob_embed_error(const struct ob_err *from, struct outbox_error *err)
 {
 	if (!err)
 		return from->status;
@@ -42,7 +42,7 @@ static void log_hook(void *arg, enum ob_log_level level, const char *line)
 	relay->options.log(relay->options.arg, (enum outbox_relay_level)((int)level + 1), line);
 }
 
-static void make_log(outbox_relay *relay)
+void ob_embed_make_log(outbox_relay *relay)
 {
 	enum outbox_relay_level level = relay->options.log_level;
 
@@ -68,6 +68,17 @@ static int check_store(const outbox_relay *relay, struct ob_err *err)
 	return r;
 }
 
+int ob_embed_init(outbox_relay *relay, bool in_transaction, struct ob_err *err)
+{
+	relay->ops = ob_handler_sink;
+	if (in_transaction)
+		relay->ops.in_store = ob_handler_in_store;
+	relay->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (relay->stop_fd < 0)
+		return ob_err_errno(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "making an eventfd");
+	return 0;
+}
+
 static int make(const struct outbox_relay_options *options, outbox_relay **ret_relay,
 		struct ob_err *err)
 {
@@ -75,20 +86,17 @@ static int make(const struct outbox_relay_options *options, outbox_relay **ret_r
 
 	if (!relay)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a relay");
-	relay->ops = ob_handler_sink;
-	if (options && (options->flags & OUTBOX_RELAY_IN_TRANSACTION))
-		relay->ops.in_store = ob_handler_in_store;
-	relay->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int r = relay->stop_fd < 0
-			? ob_err_errno(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "making an eventfd")
-			: ob_embed_configure(relay, options, err);
+	int r = ob_embed_init(relay, options && (options->flags & OUTBOX_RELAY_IN_TRANSACTION),
+			      err);
+	if (r >= 0)
+		r = ob_embed_configure(relay, options, err);
 	if (r >= 0)
 		r = check_store(relay, err);
 	if (r < 0) {
 		outbox_relay_free(relay);
 		return r;
 	}
-	make_log(relay);
+	ob_embed_make_log(relay);
 	*ret_relay = relay;
 	return 0;
 }
@@ -128,7 +136,7 @@ int outbox_relay_new_sized(const void *options, size_t options_size, size_t tabl
 		(void)ob_err_set(&e, OUTBOX_EINVAL, OB_ERR_FATAL, "ret_relay is NULL");
 	else if (make_sized(options, options_size, table_size, ret_relay, &e) >= 0)
 		return OUTBOX_OK;
-	return give_error(&e, err);
+	return ob_embed_error(&e, err);
 }
 
 OUTBOX_API int first_relay_new(const void *options, outbox_relay **ret_relay,
@@ -149,13 +157,13 @@ int outbox_wait_caught_up(const char *store, const char *reader, uint32_t timeou
 
 	if (!store || !reader) {
 		(void)ob_err_set(&e, OUTBOX_EINVAL, OB_ERR_FATAL, "store or reader is NULL");
-		return give_error(&e, err);
+		return ob_embed_error(&e, err);
 	}
 	int r = ob_store_connect(&(struct ob_store_conf){ .url = store }, &connected, &e);
 	if (r >= 0)
 		r = ob_wait_caught_up(connected, reader, timeout_ms, &caught, &e);
 	ob_store_free(connected);
-	return r < 0 ? give_error(&e, err) : caught;
+	return r < 0 ? ob_embed_error(&e, err) : caught;
 }
 
 void outbox_relay_free(outbox_relay *relay)
@@ -191,7 +199,7 @@ static void obey(outbox_relay *relay, struct ob_relay *inner)
 		ob_relay_stop(inner, stops > 1 ? OB_STOP_NOW : OB_STOP_DRAIN);
 }
 
-static void forget_stops(outbox_relay *relay)
+void ob_embed_forget_stops(outbox_relay *relay)
 {
 	uint64_t value;
 
@@ -323,7 +331,7 @@ int outbox_relay_run(outbox_relay *relay, struct outbox_error *err)
 	int r = open_inner(relay, &inner, &e);
 
 	if (r < 0)
-		return give_error(&e, err);
+		return ob_embed_error(&e, err);
 	r = start_quietly(inner, &e);
 	if (r >= 0) {
 		attend(relay, inner, ob_relay_done_fd(inner), true);
@@ -331,8 +339,8 @@ int outbox_relay_run(outbox_relay *relay, struct outbox_error *err)
 		report(relay, inner);
 	}
 	ob_relay_free(inner);
-	forget_stops(relay);
-	return r < 0 ? give_error(&e, err) : OUTBOX_OK;
+	ob_embed_forget_stops(relay);
+	return r < 0 ? ob_embed_error(&e, err) : OUTBOX_OK;
 }
 
 /* ---- once ----------------------------------------------------------------------------- */
@@ -374,7 +382,7 @@ int outbox_relay_process_once(outbox_relay *relay, struct outbox_error *err)
 	int r = open_inner(relay, &tick.inner, &tick.err);
 
 	if (r < 0)
-		return give_error(&tick.err, err);
+		return ob_embed_error(&tick.err, err);
 	r = start_tick(&tick);
 	if (r == 0) {
 		attend(relay, tick.inner, tick.fd, false);
@@ -385,6 +393,6 @@ int outbox_relay_process_once(outbox_relay *relay, struct outbox_error *err)
 	if (tick.fd >= 0)
 		(void)close(tick.fd);
 	ob_relay_free(tick.inner);
-	forget_stops(relay);
-	return r < 0 ? give_error(&tick.err, err) : r;
+	ob_embed_forget_stops(relay);
+	return r < 0 ? ob_embed_error(&tick.err, err) : r;
 }

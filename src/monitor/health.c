@@ -31,6 +31,26 @@ unsigned ob_health_live(struct ob_monitor *m, struct ob_buf *out)
 	return status;
 }
 
+/* The consumer of this process, as it stands in the database. */
+static bool add_consumer(const struct ob_monitor *m, const struct ob_sight *sight,
+			 struct ob_buf *out)
+{
+	const struct ob_consumers *list =
+		sight && sight->consumers ? &sight->consumers->list : NULL;
+
+	for (size_t i = 0; m->consumer && list && i < list->count; i++) {
+		const struct ob_consumer_view *view = &list->views[i];
+
+		if (!ob_str_eq(view->row.name, ob_str(m->consumer)) || !ob_consumer_is_bad(view))
+			continue;
+		ob_buf_addf(out, "degraded: consumer %s: ", m->consumer);
+		ob_consumer_trouble_text(view, out);
+		ob_buf_addc(out, '\n');
+		return true;
+	}
+	return false;
+}
+
 /* Each part that does not work as it should, in a line. */
 static bool add_degraded(struct ob_monitor *m, struct ob_buf *out)
 {
@@ -44,6 +64,7 @@ static bool add_degraded(struct ob_monitor *m, struct ob_buf *out)
 			ob_buf_addf(out, "degraded: store %s does not answer\n", store.entry->name);
 			any = true;
 		}
+		any |= add_consumer(m, store.sight, out);
 		ob_sight_unref(store.sight);
 	}
 	(void)pthread_mutex_lock(&m->lock);

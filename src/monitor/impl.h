@@ -41,6 +41,7 @@ struct ob_monitor {
 	const struct ob_config *config;
 	const struct ob_config_monitor *conf;
 	const struct ob_log *log;
+	const char *consumer; /* that this process runs; NULL: none */
 	struct ob_listen at;
 	int fd;
 	char address[256];

@@ -17,7 +17,7 @@
 
 /* ---- lines ----------------------------------------------------------- */
 
-static void add_label(struct ob_buf *out, const char *name, struct ob_str value, bool first)
+void ob_metric_label(struct ob_buf *out, const char *name, struct ob_str value, bool first)
 {
 	ob_buf_addf(out, "%s%s=\"", first ? "{" : ",", name);
 	for (size_t i = 0; i < value.n; i++) {
@@ -36,11 +36,11 @@ static void add_label(struct ob_buf *out, const char *name, struct ob_str value,
 /* The labels of a relay, and one more (NULL: none); the brace stays open. */
 static void add_relay(struct ob_buf *out, const char *store, struct ob_str relay, const char *sink)
 {
-	add_label(out, "store", ob_str(store), true);
+	ob_metric_label(out, "store", ob_str(store), true);
 	if (relay.p)
-		add_label(out, "relay", relay, false);
+		ob_metric_label(out, "relay", relay, false);
 	if (sink)
-		add_label(out, "sink", ob_str(sink), false);
+		ob_metric_label(out, "sink", ob_str(sink), false);
 }
 
 static void add_count(struct ob_buf *out, uint64_t value)
@@ -88,7 +88,7 @@ static void write_kinds(const struct ob_exposition *e, const struct ob_metric *m
 		for (size_t k = 0; k < count; k++) {
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, n->store, ob_str(n->name), n->sink);
-			add_label(e->out, label, ob_str(kinds[k].label), false);
+			ob_metric_label(e->out, label, ob_str(kinds[k].label), false);
 			add_count(e->out, member(&n->data, kinds[k].offset));
 		}
 	}
@@ -128,8 +128,8 @@ static void write_waits(const struct ob_exposition *e, const struct ob_metric *m
 		for (int reason = OB_WHY_NO_LEASE; reason < OB_MAY_SEND; reason++) {
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, n->store, ob_str(n->name), n->sink);
-			add_label(e->out, "reason", ob_str(ob_why_name((enum ob_why_reason)reason)),
-				  false);
+			ob_metric_label(e->out, "reason",
+					ob_str(ob_why_name((enum ob_why_reason)reason)), false);
 			add_count(e->out, n->data.waits[reason]);
 		}
 	}
@@ -145,8 +145,8 @@ static void write_wakeups(const struct ob_exposition *e, const struct ob_metric 
 		for (int told = 1; told >= 0; told--) {
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, n->store, ob_str(n->name), n->sink);
-			add_label(e->out, "source", told ? OB_STR("notify") : OB_STR("poll"),
-				  false);
+			ob_metric_label(e->out, "source", told ? OB_STR("notify") : OB_STR("poll"),
+					false);
 			add_count(e->out, told ? n->data.woken : polled);
 		}
 	}
@@ -159,7 +159,7 @@ static void add_bucket(const struct ob_exposition *e, const struct ob_metric *me
 {
 	ob_buf_addf(e->out, "%s_bucket", metric->name);
 	add_relay(e->out, n->store, ob_str(n->name), n->sink);
-	add_label(e->out, "le", ob_str(le), false);
+	ob_metric_label(e->out, "le", ob_str(le), false);
 	add_count(e->out, count);
 }
 
@@ -223,7 +223,7 @@ static void write_breakers(const struct ob_exposition *e, const struct ob_metric
 		for (size_t s = 0; s < COUNT(states); s++) {
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, n->store, ob_str(n->name), n->sink);
-			add_label(e->out, "state", ob_str(states[s]), false);
+			ob_metric_label(e->out, "state", ob_str(states[s]), false);
 			add_count(e->out, n->data.breaker == (enum ob_breaker_state)s);
 		}
 	}
@@ -291,7 +291,7 @@ static void write_waiting(const struct ob_exposition *e, const struct ob_metric 
 
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, r.store->entry->name, r.row->reader.name, NULL);
-			add_label(e->out, "state", ob_str(waiting[w].label), false);
+			ob_metric_label(e->out, "state", ob_str(waiting[w].label), false);
 			add_count(e->out, capped ? more : more ? OB_SNAPSHOT_CAP - 1 : n);
 		}
 	}
@@ -439,7 +439,7 @@ static void write_verbs(const struct ob_exposition *e, const struct ob_metric *m
 		for (size_t i = 0; i < e->store_count; i++) {
 			ob_buf_adds(e->out, metric->name);
 			add_relay(e->out, e->stores[i].entry->name, OB_STR_NULL, NULL);
-			add_label(e->out, "verb", ob_str(names[verb]), false);
+			ob_metric_label(e->out, "verb", ob_str(names[verb]), false);
 			/* What was done is counted for the process, not for each store. */
 			add_count(e->out, e->monitor && i == 0 ? e->monitor->verbs[verb] : 0);
 		}
@@ -455,7 +455,7 @@ static void write_requests(const struct ob_exposition *e, const struct ob_metric
 			continue;
 		(void)snprintf(code, sizeof(code), "%u", i);
 		ob_buf_adds(e->out, metric->name);
-		add_label(e->out, "code", ob_str(code), true);
+		ob_metric_label(e->out, "code", ob_str(code), true);
 		add_count(e->out, e->monitor->codes[i]);
 	}
 }
@@ -475,8 +475,8 @@ static void write_wrong(const struct ob_exposition *e, const struct ob_metric *m
 static void write_build(const struct ob_exposition *e, const struct ob_metric *metric)
 {
 	ob_buf_adds(e->out, metric->name);
-	add_label(e->out, "version", ob_str(OUTBOX_VERSION), true);
-	add_label(e->out, "revision", OB_STR(""), false);
+	ob_metric_label(e->out, "version", ob_str(OUTBOX_VERSION), true);
+	ob_metric_label(e->out, "revision", OB_STR(""), false);
 	add_count(e->out, 1);
 }
 
@@ -574,15 +574,21 @@ const struct ob_metric ob_metrics_list[] = {
 	{ .name = NULL },
 };
 
-void ob_exposition_write(const struct ob_exposition *e)
+static void write_list(const struct ob_exposition *e, const struct ob_metric *list)
 {
 	static const char *const types[] = { "counter", "gauge", "histogram" };
 
-	for (const struct ob_metric *metric = ob_metrics_list; metric->name; metric++) {
+	for (const struct ob_metric *metric = list; metric->name; metric++) {
 		ob_buf_addf(e->out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
 			    metric->name, types[metric->type]);
 		metric->write(e, metric);
 	}
+}
+
+void ob_exposition_write(const struct ob_exposition *e)
+{
+	write_list(e, ob_metrics_list);
+	write_list(e, ob_consumer_metrics_list);
 }
 
 void ob_metrics_text(struct ob_monitor *m, struct ob_buf *out)

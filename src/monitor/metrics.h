@@ -28,6 +28,12 @@ struct ob_metric {
 /* The last has no name. */
 extern const struct ob_metric ob_metrics_list[];
 
+/* metrics_consumers.c: likewise, from what consumers told. */
+extern const struct ob_metric ob_consumer_metrics_list[];
+
+/* Append a label; the first opens the brace, and whoever writes the value closes it. */
+void ob_metric_label(struct ob_buf *out, const char *name, struct ob_str value, bool first);
+
 /* Append all of them. */
 void ob_exposition_write(const struct ob_exposition *exposition);
 

@@ -77,6 +77,7 @@ int ob_monitor_new(const struct ob_monitor_conf *conf, struct ob_monitor **ret_m
 	m->log = conf->log;
 	m->fd = -1;
 	m->has_relays = conf->relays;
+	m->consumer = conf->consumer;
 	m->start_us = m->noted_us = ob_clock_boot_us(&ob_clock_system);
 	m->doctor = OB_BUF_INIT(DOCTOR_MAX);
 	(void)pthread_mutex_init(&m->lock, NULL);

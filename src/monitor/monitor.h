@@ -19,7 +19,8 @@ struct ob_monitor_conf {
 	const char *listen;                  /* NULL: as configured */
 	const struct ob_log *log;
 	const unsigned char *key; /* OB_MONITOR_KEY bytes that sign sessions; NULL: made now */
-	bool relays; /* this process runs relays: ob_monitor_note() will say how they are */
+	bool relays; /* this process has a main loop: ob_monitor_note() will say how it is */
+	const char *consumer; /* the consumer that this process runs; NULL: none */
 };
 
 /* A new key for sessions. */

@@ -46,11 +46,20 @@ static int64_t boot_us(void)
 
 /* ---- one sight ------------------------------------------------------- */
 
+static void unref_consumers(struct ob_sight_consumers *consumers)
+{
+	if (!consumers || __atomic_sub_fetch(&consumers->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	ob_consumers_done(&consumers->list);
+	free(consumers);
+}
+
 void ob_sight_unref(struct ob_sight *sight)
 {
 	if (!sight || __atomic_sub_fetch(&sight->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	ob_snapshot_done(&sight->snapshot);
+	unref_consumers(sight->consumers);
 	free(sight);
 }
 
@@ -101,6 +110,23 @@ static int take_reader(struct ob_store *store, struct ob_sight *sight, size_t in
 	return r;
 }
 
+/* Only whoever consumes needs rights on their tables: all else is shown without them. */
+static int take_consumers(struct ob_store *store, struct ob_sight *sight, struct ob_err *err)
+{
+	struct ob_sight_consumers *consumers = calloc(1, sizeof(*consumers));
+
+	if (!consumers)
+		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "out of memory");
+	consumers->refs = 1;
+	int r = ob_consumers_take(&consumers->list, store, NULL, err);
+	if (r == 0) {
+		sight->consumers = consumers;
+		return 0;
+	}
+	unref_consumers(consumers);
+	return err->kind == OB_ERR_DOWN ? r : 0;
+}
+
 static int take_sight(struct ob_store *store, struct ob_sight *sight, struct ob_err *err)
 {
 	struct ob_arena *arena = &sight->snapshot.arena;
@@ -127,6 +153,8 @@ static int take_sight(struct ob_store *store, struct ob_sight *sight, struct ob_
 					&sight->partition_count, err);
 	if (r == 0)
 		r = ob_store_oldest(store, &sight->oldest_transaction_us, err);
+	if (r == 0)
+		r = take_consumers(store, sight, err);
 	sight->counted_us = sight->leased_us = ob_clock_real_us(&ob_clock_system);
 	return r;
 }
@@ -211,6 +239,8 @@ static struct ob_sight *copy_counts(const struct ob_sight *old)
 		return NULL;
 	*sight = *old;
 	sight->refs = 1;
+	if (sight->consumers)
+		(void)__atomic_add_fetch(&sight->consumers->refs, 1, __ATOMIC_ACQ_REL);
 	to = &sight->snapshot;
 	to->arena = OB_ARENA_INIT(64 << 20);
 	to->store = OB_BUF_INIT(8192);

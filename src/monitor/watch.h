@@ -7,6 +7,7 @@
 #ifndef OB_MONITOR_WATCH_H
 #define OB_MONITOR_WATCH_H
 
+#include "operate/consumers.h"
 #include "operate/snapshot.h"
 
 #include <pthread.h>
@@ -23,6 +24,12 @@ struct ob_sight_reader {
 	uint64_t published_hour, failed_hour;
 };
 
+/* The consumers of a store, read with the counts and shared by the sights up to the next ones. */
+struct ob_sight_consumers {
+	int refs;
+	struct ob_consumers list;
+};
+
 /* One store at one moment. Never changes once it is shown; shared by reference. */
 struct ob_sight {
 	int refs;
@@ -30,10 +37,11 @@ struct ob_sight {
 	struct ob_sight_reader *readers; /* of snapshot.rows */
 	struct ob_partition *partitions;
 	size_t partition_count;
-	int64_t counted_us;            /* wall clock of the counts */
-	int64_t leased_us;             /* of workers and leases */
-	int64_t skew_us;               /* of the database's clock against ours */
-	int64_t oldest_transaction_us; /* age; below 0: not known */
+	struct ob_sight_consumers *consumers; /* NULL: they could not be read */
+	int64_t counted_us;                   /* wall clock of the counts */
+	int64_t leased_us;                    /* of workers and leases */
+	int64_t skew_us;                      /* of the database's clock against ours */
+	int64_t oldest_transaction_us;        /* age; below 0: not known */
 };
 
 /* What is told of a store. */

@@ -68,7 +68,10 @@ int ob_consumers_take(struct ob_consumers *c, struct ob_store *store, const char
 	size_t count = 0, member_count = 0;
 
 	*c = (struct ob_consumers){ .arena = OB_ARENA_INIT(ARENA_MAX), .installed = true };
-	int r = ob_consumer_list(store, consumer, &c->arena, &rows, &count, err);
+	int r = ob_inbox_exists(store, &c->installed, err);
+	if (r < 0 || !c->installed)
+		return r;
+	r = ob_consumer_list(store, consumer, &c->arena, &rows, &count, err);
 	if (r == 0)
 		r = ob_consumer_members(store, consumer, &c->arena, &members, &member_count, err);
 	if (r == OUTBOX_ESCHEMA) {

@@ -4,10 +4,15 @@
 
 #include "base/cleanup.h"
 
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
+
+enum { SECOND_US = 1000000 };
 
 bool ob_sd_notify(const char *state)
 {
@@ -42,4 +47,24 @@ int64_t ob_sd_watchdog_us(void)
 	long long us = strtoll(usec, &end, 10);
 
 	return *end == '\0' && us > 0 ? us : 0;
+}
+
+bool ob_sd_reloading(void)
+{
+	struct timespec now;
+	char text[64];
+
+	/* The manager compares it with its own monotonic clock, which stops while we sleep. */
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+		       (int64_t)now.tv_sec * SECOND_US + now.tv_nsec / 1000);
+	return ob_sd_notify(text);
+}
+
+bool ob_sd_more_time(void)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%d", 10 * SECOND_US);
+	return ob_sd_notify(text);
 }

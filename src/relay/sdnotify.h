@@ -11,6 +11,10 @@
  * there is none or it does not listen: never worth failing for.
  */
 bool ob_sd_notify(const char *state);
+/* A configuration is read anew; READY=1 ends it. */
+bool ob_sd_reloading(void);
+/* Ask for ten more seconds to stop in; ends by itself when it is not asked again. */
+bool ob_sd_more_time(void);
 /* How often the manager wants a WATCHDOG=1 of this process at least; 0: it does not. */
 int64_t ob_sd_watchdog_us(void);
 

@@ -18,6 +18,9 @@ enum { OB_CONSUMER_MAX = 200, OB_INBOX_ID_MAX = 255, OB_PLACE_MAX = 480 };
 /* For these operations: OUTBOX_ESCHEMA says which command makes the tables. */
 int ob_inbox_explain(int r, struct ob_err *err);
 
+/* Are the tables there? Says yes where the first query can find that out at no cost. */
+int ob_inbox_exists(struct ob_store *store, bool *ret_exists, struct ob_err *err);
+
 /* ---- what was handled ------------------------------------------------ */
 
 /*
@@ -224,8 +227,5 @@ enum ob_parked_verb {
 int ob_parked_operate(struct ob_store *store, const char *consumer, enum ob_parked_verb verb,
 		      const struct ob_parked *rows, size_t count, uint64_t *ret_changed,
 		      uint64_t *ret_refused, struct ob_err *err);
-/* Remove up to `limit` letters that died at least age_ms ago. */
-int ob_parked_purge(struct ob_store *store, const char *consumer, int64_t age_ms, uint32_t limit,
-		    uint64_t *ret_removed, struct ob_err *err);
 
 #endif

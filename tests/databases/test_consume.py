@@ -215,6 +215,43 @@ def with_positions_a_failing_key_is_parked_too(db):
     consumer.stop()
 
 
+@case()
+def what_consumers_know_is_shown_from_any_machine(db):
+    begin(db, options="lease_ttl: 1s")
+    assert db.outbox("consumers") == "no consumer has run yet\n"
+    assert "no consumer 'billing' has run yet" in db.outbox("consumers", "billing", code=1)
+    first = Consumer(db)
+    for n in range(10):
+        redis.add(stream(db), n % 3, n)
+    until("handled", lambda: len(handled(db)) == 10, first.process)
+    second = Consumer(db)
+
+    def told():
+        return json.loads(db.outbox("consumers", "--json") or "{}")
+
+    until("both tell", lambda: len(told()["processes"]) == 2 and told()["handled"] == 10, second.process)
+    seen = told()
+    works, waits = seen["processes"]
+    assert (works["pid"], works["has_lease"], works["alive"]) == (first.process.pid, True, True), seen
+    assert (waits["pid"], waits["has_lease"], waits["alive"]) == (second.process.pid, False, True), seen
+    assert (seen["status"], seen["trouble"], seen["failed"], seen["dead"]) == ("ok", None, 0, 0), seen
+    state = works["state"]
+    assert (state["handled"], state["source_state"], state["handler_state"], state["breaker"]) == (10, "up", "up", "closed"), state
+    assert stream(db) in state["source"] and state["handler"].startswith("sql") and state["dedup"] == "ids"
+    assert state["version"] in db.outbox("--version")
+    until("the lag is known", lambda: told()["lag"] is not None, first.process)
+    table = db.outbox("consumers", "billing")
+    assert "has the lease" in table and "stands by" in table, table
+    assert db.outbox("consumers", "--fail-if-down") == ""
+    first.process.kill()
+    first.process.wait()
+    second.stop()
+    until("it falls silent", lambda: told()["status"] == "stopped")
+    assert told()["handled"] == 10, "what the second counted is not lost, and not counted twice"
+    check = db.start("consumers", "--fail-if-down")
+    assert check.communicate(timeout=60)[0].startswith("consumer billing: no process runs it since ") and check.returncode == 1
+
+
 @case("sqlite")
 def the_stream_that_is_not_there_is_waited_for(db):
     begin(db)

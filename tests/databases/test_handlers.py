@@ -11,7 +11,7 @@ import threading
 from consumers import Consumer, begin, configure, handled, parked, pending, redis, stream, until
 from harness import Skip, case, main
 
-EXAMPLES, IN_C = sys.argv.pop(1), os.path.abspath(sys.argv.pop(1))
+EXAMPLES, IN_C, CALLBACK = sys.argv.pop(1), os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
 MODULES = os.environ.get("TEST_NODE_PATH", "")
 
 
@@ -47,6 +47,20 @@ def the_example_in_shell_counts_each_message_once(db):
 @case("sqlite")
 def the_example_in_c_counts_each_message_once(db):
     example(db, f"{IN_C} {db.file}")
+
+
+@case("sqlite")
+def the_example_with_a_function_counts_each_message_once(db):
+    begin(db)
+    db.run("CREATE TABLE paid (order_id VARCHAR(100) NOT NULL, payload VARCHAR(100) NOT NULL)")
+    for n in range(20):
+        id = redis.add(stream(db), n % 3, n)
+        redis.add(stream(db), n % 3, n, id=id)
+    process = subprocess.Popen([CALLBACK, db.url(), f"{{ type: redis, url: '{redis.url()}', stream: {stream(db)} }}"], cwd=db.dir)
+    until("handled", lambda: len(paid(db)) >= 20 and pending(db) == 0, process)
+    assert sorted(json.loads(text)["n"] for text in paid(db)) == list(range(20))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
 
 
 @case("postgres")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers, compiled as strict C99, and a program that uses only the shared libraries. */
 #include <outbox/aggregate.h>
+#include <outbox/consumer.h>
 #include <outbox/crypt.h>
 #include <outbox/events.h>
 #include <outbox/inbox.h>
@@ -23,6 +24,7 @@ int main(void)
 		return 1;
 	outbox_close(NULL);
 	outbox_relay_free(NULL);
+	outbox_consumer_free(NULL);
 	if (outbox_relay_new(NULL, NULL, &error) != OUTBOX_EINVAL)
 		return 1;
 	return outbox_sqlite_open(NULL, NULL, NULL, &error) == OUTBOX_EINVAL ? 0 : 1;

@@ -2,6 +2,7 @@
 /* The public headers, compiled as C++, and a program that uses only the shared libraries. */
 #define X /* a macro of the user's must not collide with ours */
 #include <outbox/aggregate.h>
+#include <outbox/consumer.h>
 #include <outbox/crypt.h>
 #include <outbox/events.h>
 #include <outbox/inbox.h>

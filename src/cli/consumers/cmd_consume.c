@@ -3,6 +3,8 @@
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
+#include "cli/consumers/status.h"
+#include "cli/monitor/inside.h"
 #include "cli/out/jprint.h"
 #include "consume/setup.h"
 #include "relay/sdnotify.h"
@@ -30,6 +32,8 @@ struct run {
 	struct ob_signals signals;
 	struct ob_log log;
 	struct ob_consume_setup setup;
+	struct ob_consume_status status;
+	struct ob_inside inside;
 	bool ready;
 	int64_t tick_us, drain_until_us, began_us;
 };
@@ -82,6 +86,9 @@ static int make(struct run *run, const struct ob_config_consumer *conf)
 			       OB_KV("consumer", conf->name), OB_KV("error", err.msg));
 		told = true;
 		nap(run, RETRY_MS);
+		ob_consume_status_alive(&run->status);
+		if (ob_inside_is_due(&run->inside))
+			ob_inside_tell(&run->inside, NULL, 0, false);
 		if (run->signals.stop != OB_STOP_NO)
 			return OB_EXIT_OK;
 	}
@@ -138,10 +145,21 @@ static void show(struct run *run)
 		       OB_KI("dead", (int64_t)m->dead_now), OB_KI("lag", m->lag));
 }
 
+/* The service manager, a terminal, and the monitor of this process. */
+static void tell(struct run *run)
+{
+	bool stopping = run->signals.stop != OB_STOP_NO;
+
+	ob_consume_status_tick(&run->status, run->setup.conf->name,
+			       ob_consumer_metrics(run->setup.consumer), stopping);
+	if (ob_inside_is_due(&run->inside))
+		ob_inside_tell(&run->inside, NULL, 0, stopping);
+}
+
 /* ---- reloading ------------------------------------------------------- */
 
 /* With a fault in the new one nothing changes. */
-static int reload(struct run *run)
+static int take_new_config(struct run *run)
 {
 	struct ob_buf faults = OB_BUF_INIT(FAULTS_BYTES);
 	const struct ob_config_consumer *conf = NULL;
@@ -169,11 +187,21 @@ static int reload(struct run *run)
 	       OB_KV("consumer", conf->name));
 	/* What is under way comes again: it is not acknowledged. */
 	ob_consume_setup_done(&run->setup);
+	ob_inside_stop(&run->inside); /* it borrows from the old configuration */
 	run->ready = false;
 	ob_config_free(run->config);
 	run->config = config;
 	ob_log_set_level(&run->log, config->log_level);
+	ob_inside_start(&run->inside, config, conf->name, &run->log);
 	return make(run, conf);
+}
+
+static int reload(struct run *run)
+{
+	(void)ob_sd_reloading();
+	int code = take_new_config(run);
+	(void)ob_sd_notify("READY=1");
+	return code;
 }
 
 /* ---- running --------------------------------------------------------- */
@@ -226,7 +254,8 @@ static int loop(struct run *run)
 	struct ob_err err = OB_ERR_INIT;
 
 	run->began_us = now_us();
-	(void)ob_sd_notify("READY=1");
+	ob_consume_status_begin(&run->status,
+				!run->args->once && !run->args->silent && !run->cli->json);
 	while (run->ready && !is_stopped(run)) {
 		int64_t began = now_us();
 		int r = ob_consumer_step(run->setup.consumer, STEP_MS, &err);
@@ -242,9 +271,11 @@ static int loop(struct run *run)
 		if (!run->ready)
 			break;
 		show(run);
+		tell(run);
 		if (is_finished(run))
 			break;
 	}
+	ob_consume_status_end(&run->status);
 	if (!run->ready)
 		return OB_EXIT_OK;
 	int code = conclude(run);
@@ -277,12 +308,15 @@ static int consume_run(struct ob_cli *cli, const void *args)
 							    : run.config->log_level,
 					   .format = run.config->log_format,
 					   .clock = &ob_clock_system };
+		if (!run.args->once)
+			ob_inside_start(&run.inside, run.config, conf->name, &run.log);
 		code = make(&run, conf);
 	}
 	if (!code && run.ready)
 		code = loop(&run);
 	if (run.ready)
 		ob_consume_setup_done(&run.setup);
+	ob_inside_stop(&run.inside);
 	ob_config_free(run.config);
 	if (run.signals.fd >= 0)
 		ob_signals_done(&run.signals);

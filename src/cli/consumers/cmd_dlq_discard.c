@@ -3,9 +3,11 @@
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
 
+static const struct ob_dlq_verb verb = { OB_PARKED_DISCARD, "discard", "discarded", "message" };
+
 static int dlq_discard_run(struct ob_cli *cli, const void *args)
 {
-	return ob_dlq_operate(cli, args, OB_PARKED_DISCARD, "discarded");
+	return ob_dlq_operate(cli, args, &verb);
 }
 
 static const struct ob_cmd_operand operands[] = {

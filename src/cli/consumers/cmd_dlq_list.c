@@ -1,43 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* outbox dlq list: what consumers have parked. */
-#include "base/when.h"
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
-#include "cli/out/grid.h"
 #include "cli/out/jprint.h"
-
-static void print_rows(const struct ob_dlq *dlq)
-{
-	static const struct ob_grid_column columns[] = {
-		{ "CONSUMER", OB_GRID_SHRINK },
-		{ "ID", 0 },
-		{ "KEY", OB_GRID_SHRINK },
-		{ "TYPE", OB_GRID_SHRINK },
-		{ "STATE", 0 },
-		{ "ATTEMPTS", OB_GRID_RIGHT },
-		{ "SINCE", 0 },
-		{ "REASON", OB_GRID_SHRINK },
-	};
-	struct ob_grid grid;
-	char since[OB_WHEN_SIZE];
-
-	ob_grid_init(&grid, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < dlq->count; i++) {
-		const struct ob_parked *row = &dlq->rows[i];
-
-		ob_when_iso(row->since_us, since);
-		ob_grid_cell(&grid, row->consumer);
-		ob_grid_cell(&grid, row->id.p ? row->id : row->place);
-		ob_grid_cell(&grid, row->queue);
-		ob_grid_cell(&grid, row->event_type);
-		ob_grid_cell(&grid, ob_str(ob_dlq_state_name(row->state)));
-		ob_grid_int(&grid, row->attempts);
-		ob_grid_cell(&grid, ob_str(since));
-		ob_grid_cell(&grid, row->reason);
-	}
-	ob_grid_print(&grid, ob_terminal_width(), stdout);
-	ob_grid_done(&grid);
-}
 
 static int print_json(const struct ob_dlq *dlq)
 {
@@ -63,7 +28,7 @@ static int dlq_list_run(struct ob_cli *cli, const void *opts)
 	if (!code && cli->json)
 		code = print_json(&dlq);
 	else if (!code && dlq.count)
-		print_rows(&dlq);
+		ob_dlq_print_rows(dlq.rows, dlq.count);
 	else if (!code)
 		printf("nothing is parked\n");
 	ob_dlq_done(&dlq);

@@ -2,52 +2,16 @@
 /* outbox dlq purge: remove old dead letters. */
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
-#include "cli/out/jprint.h"
+#include "cli/operate/decide.h"
 
-#include <inttypes.h>
-
-enum { BATCH = 1000 };
-
-static int purge(const struct ob_cli *cli, const struct ob_dlq *dlq, int64_t age_ms)
-{
-	struct ob_jout j = OB_JOUT_INIT;
-	struct ob_err err = OB_ERR_INIT;
-	uint64_t all = 0, gone = 0;
-	int code = OB_EXIT_OK;
-
-	do {
-		if (ob_parked_purge(dlq->session.store, dlq->consumer, age_ms, BATCH, &gone, &err) <
-		    0)
-			return ob_cli_fail("%s", err.msg);
-		all += gone;
-	} while (gone == BATCH);
-	if (cli->json) {
-		ob_jout_begin(&j, NULL, '{');
-		ob_jout_int(&j, "removed", (int64_t)all);
-		ob_jout_end(&j, '}');
-		code = ob_jout_print(&j);
-		ob_jout_done(&j);
-	} else {
-		printf("removed %" PRIu64 " letter%s\n", all, all == 1 ? "" : "s");
-	}
-	return code;
-}
+static const struct ob_dlq_verb verb = { OB_PARKED_DISCARD, "remove", "removed", "letter" };
 
 static int dlq_purge_run(struct ob_cli *cli, const void *opts)
 {
-	const struct ob_dlq_args *args = opts;
-	struct ob_dlq dlq;
-	char what[200];
-	int code = ob_dlq_open(&dlq, cli, cli->operands[0]);
+	struct ob_dlq_args args = *(const struct ob_dlq_args *)opts;
 
-	(void)snprintf(what, sizeof(what), "remove the dead letters of consumer %.100s for ever",
-		       cli->operands[0]);
-	if (!code && !args->yes)
-		code = ob_cli_confirm(cli, what);
-	if (!code)
-		code = purge(cli, &dlq, args->age_ms);
-	ob_dlq_done(&dlq);
-	return code;
+	args.state = "letter";
+	return ob_dlq_decide(cli, &args, &verb);
 }
 
 static const struct ob_cmd_opt options[] = {
@@ -60,11 +24,18 @@ static const struct ob_cmd_opt options[] = {
 		.help = "Only those that are at least that old, such as 720h; left out: all.",
 	},
 	{
+		.name = "dry-run",
+		.type = OB_CMD_FLAG,
+		.offset = offsetof(struct ob_dlq_args, dry_run),
+		.help = "Say which it would be, and change nothing.",
+	},
+	{
 		.name = "yes",
 		.type = OB_CMD_FLAG,
 		.offset = offsetof(struct ob_dlq_args, yes),
 		.help = "Do not ask.",
 	},
+	OB_REASON_OPTION(struct ob_dlq_args, reason),
 	OB_CMD_OPT_END,
 };
 

@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
 
+static const struct ob_dlq_verb verb = { OB_PARKED_RETRY, "replay", "replayed", "message" };
+
 static int dlq_replay_run(struct ob_cli *cli, const void *opts)
 {
 	struct ob_dlq_args args = *(const struct ob_dlq_args *)opts;
@@ -11,7 +13,7 @@ static int dlq_replay_run(struct ob_cli *cli, const void *opts)
 		return ob_cli_usage(cli, "only letters are replayed: leave --state out");
 	if (cli->operand_count < 2)
 		args.state = "letter";
-	return ob_dlq_operate(cli, &args, OB_PARKED_RETRY, "replayed");
+	return ob_dlq_operate(cli, &args, &verb);
 }
 
 static const struct ob_cmd_operand operands[] = {

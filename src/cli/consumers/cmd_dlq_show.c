@@ -8,13 +8,9 @@ static int dlq_show_run(struct ob_cli *cli, const void *opts)
 {
 	struct ob_jout j = OB_JOUT_INIT;
 	struct ob_dlq dlq;
-	int code = ob_dlq_open(&dlq, cli, cli->operands[0]);
+	int code = ob_dlq_open_one(&dlq, cli);
 
-	if (!code)
-		code = ob_dlq_select(&dlq, cli->operands[1], opts, 1);
-	if (!code && dlq.count == 0)
-		code = ob_cli_fail("consumer %s has no parked message %s", cli->operands[0],
-				   cli->operands[1]);
+	(void)opts;
 	if (!code) {
 		ob_dlq_add_json(&j, &dlq.rows[0], true);
 		code = ob_jout_print(&j);
@@ -48,6 +44,5 @@ const struct ob_cmd ob_cmd_dlq_show = {
 		"has what stood there in `entry`.",
 	.examples = examples,
 	.operands = operands,
-	.args_size = sizeof(struct ob_dlq_args),
 	.run = dlq_show_run,
 };

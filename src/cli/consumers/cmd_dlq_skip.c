@@ -3,9 +3,11 @@
 #include "cli/commands.h"
 #include "cli/consumers/consumers.h"
 
+static const struct ob_dlq_verb verb = { OB_PARKED_SKIP, "skip", "skipped", "message" };
+
 static int dlq_skip_run(struct ob_cli *cli, const void *args)
 {
-	return ob_dlq_operate(cli, args, OB_PARKED_SKIP, "skipped");
+	return ob_dlq_operate(cli, args, &verb);
 }
 
 static const struct ob_cmd_operand operands[] = {

@@ -20,7 +20,7 @@ static void explain(const struct ob_parked *row, const struct ob_parked *head, s
 	case OB_PARKED_WAITING:
 		ob_buf_addf(out, "it waits behind %.*s, which has the same key and is %s",
 			    (int)head->id.n, head->id.p ? head->id.p : "",
-			    ob_dlq_state_name(head->state));
+			    ob_parked_state_name(head->state));
 		break;
 	case OB_PARKED_DEAD:
 		ob_buf_addf(out,
@@ -69,7 +69,7 @@ static int say(const struct ob_cli *cli, const struct ob_parked *row, const stru
 	if (cli->json) {
 		ob_jout_begin(&j, NULL, '{');
 		ob_jout_text(&j, "id", row->id);
-		ob_jout_text(&j, "state", ob_str(ob_dlq_state_name(row->state)));
+		ob_jout_text(&j, "state", ob_str(ob_parked_state_name(row->state)));
 		ob_jout_text(&j, "behind",
 			     row->state == OB_PARKED_WAITING ? head->id : OB_STR_NULL);
 		ob_jout_text(&j, "why", ob_buf_view(&text));
@@ -87,15 +87,9 @@ static int dlq_why_run(struct ob_cli *cli, const void *opts)
 {
 	struct ob_parked row, head;
 	struct ob_dlq dlq;
-	int code = ob_dlq_open(&dlq, cli, cli->operands[0]);
+	int code = ob_dlq_open_one(&dlq, cli);
 
-	if (!code)
-		code = ob_dlq_select(&dlq, cli->operands[1], opts, 1);
-	if (!code && dlq.count == 0)
-		code = ob_cli_fail(
-			"consumer %s has no parked message %s: it was handled, or it has "
-			"not come yet",
-			cli->operands[0], cli->operands[1]);
+	(void)opts;
 	if (!code) {
 		row = dlq.rows[0];
 		code = find_head(&dlq, &row, &head);
@@ -128,6 +122,5 @@ const struct ob_cmd ob_cmd_dlq_why = {
 		"its key, or that it was given up; and which command decides.",
 	.examples = examples,
 	.operands = operands,
-	.args_size = sizeof(struct ob_dlq_args),
 	.run = dlq_why_run,
 };

@@ -6,14 +6,14 @@
 #include "base/jout.h"
 #include "cli/cli.h"
 #include "consume/consume.h"
-#include "store/inbox.h"
+#include "operate/parked.h"
 
 /* One object about a consumer that runs, on a line of its own; an exit code. */
 int ob_consume_print(const char *consumer, const struct ob_consume_metrics *metrics);
 
 /* The options of the commands about parked messages. */
 struct ob_dlq_args {
-	const char *key, *state, *error;
+	const char *key, *state, *error, *reason;
 	bool all, yes, dry_run;
 	int64_t limit, age_ms;
 };
@@ -35,12 +35,23 @@ int ob_dlq_open(struct ob_dlq *dlq, struct ob_cli *cli, const char *consumer);
 int ob_dlq_select(struct ob_dlq *dlq, const char *id, const struct ob_dlq_args *args,
 		  uint32_t limit);
 void ob_dlq_done(struct ob_dlq *dlq);
-/* "failed", "waiting", "dead", "letter" */
-const char *ob_dlq_state_name(enum ob_parked_state state);
+/* Both operands: open the store, and find the one message; it is rows[0]. */
+int ob_dlq_open_one(struct ob_dlq *dlq, struct ob_cli *cli);
+/* As a table. */
+void ob_dlq_print_rows(const struct ob_parked *rows, size_t count);
 void ob_dlq_add_json(struct ob_jout *j, const struct ob_parked *row, bool whole);
 
-/* retry, skip and discard. */
-int ob_dlq_operate(struct ob_cli *cli, const struct ob_dlq_args *args, enum ob_parked_verb verb,
-		   const char *did);
+/* A command that decides. */
+struct ob_dlq_verb {
+	enum ob_parked_verb verb;
+	const char *name, *did, *thing; /* "retry", "retried", "message" */
+};
+
+/* retry, skip, discard and replay: by ids, or by a filter. */
+int ob_dlq_operate(struct ob_cli *cli, const struct ob_dlq_args *args,
+		   const struct ob_dlq_verb *verb);
+/* What the arguments say, counted, asked about, changed, and taken down in the audit. */
+int ob_dlq_decide(struct ob_cli *cli, const struct ob_dlq_args *args,
+		  const struct ob_dlq_verb *verb);
 
 #endif

@@ -6,14 +6,11 @@
 #include "cli/work/work.h"
 #include "relay/sdnotify.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
 	SECOND_US = 1000000,
 	STALL_US = 60 * SECOND_US,
-	EXTEND_US = 10 * SECOND_US, /* asked for each second while draining: ends by itself */
 };
 
 static int64_t now_us(void)
@@ -32,16 +29,8 @@ void ob_service_begin(struct ob_work *w)
 
 void ob_service_reloading(struct ob_work *w)
 {
-	struct timespec now;
-	char text[64];
-
-	if (!w->service.listens)
-		return;
-	/* The manager compares it with its own monotonic clock, which stops while we sleep. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
-		       (int64_t)now.tv_sec * SECOND_US + now.tv_nsec / 1000);
-	(void)ob_sd_notify(text);
+	if (w->service.listens)
+		(void)ob_sd_reloading();
 }
 
 void ob_service_reloaded(struct ob_work *w)
@@ -144,14 +133,6 @@ static bool every_worker_steps(const struct ob_work *w)
 	return true;
 }
 
-static void say_more_time(void)
-{
-	char text[64];
-
-	(void)snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%d", EXTEND_US);
-	(void)ob_sd_notify(text);
-}
-
 void ob_service_tick(struct ob_work *w)
 {
 	int64_t now = now_us();
@@ -167,7 +148,7 @@ void ob_service_tick(struct ob_work *w)
 	say_state(w);
 	/* shutdown_timeout of each relay is the end of it. */
 	if (w->stopping == OB_STOP_DRAIN)
-		say_more_time();
+		(void)ob_sd_more_time();
 }
 
 int64_t ob_service_next_us(const struct ob_work *w)

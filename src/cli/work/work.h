@@ -5,13 +5,12 @@
 
 #include "base/signals.h"
 #include "cli/cli.h"
+#include "cli/monitor/inside.h"
 #include "cli/work/dashboard.h"
 #include "cli/work/service.h"
 #include "relay/relay.h"
 
 #include <termios.h>
-
-struct ob_monitor;
 
 struct ob_work_args {
 	int64_t workers, interval_ms, window_s; /* 0: as configured, or the default */
@@ -237,11 +236,8 @@ struct ob_work {
 	bool asked;                           /* a line is due when the sampler answers */
 	struct ob_service service;
 	struct ob_work_plan *plan; /* what was started; borrowed */
-	struct ob_monitor *monitor;
+	struct ob_inside inside;
 	struct ob_work_plan *monitor_plan; /* a reference: the monitor borrows from it */
-	int64_t monitor_us;                /* boot clock: when it is told again */
-	unsigned char monitor_key[32];
-	bool has_monitor_key;
 };
 
 /* ---- monitor.c --------------------------------------------------------------- */

@@ -7,6 +7,18 @@
 /* A member that has been silent for so long is forgotten. */
 enum { SILENT_MS = 3600000 };
 
+int ob_inbox_exists(struct ob_store *store, bool *ret_exists, struct ob_err *err)
+{
+	OB_CLEANUP(ob_sql_done) struct ob_sql q;
+
+	ob_sql_begin(&q, store, OB_SQL_PEEK, "finding the tables of consumers");
+	size_t there = OB_SQL_ADD0(&q, inbox_there);
+	int r = ob_sql_commit(&q, err);
+	if (r == 0)
+		*ret_exists = ob_sql_count(&q, there) == 0 || ob_sql_value(&q, there);
+	return r;
+}
+
 /* ---- what was handled ------------------------------------------------ */
 
 int ob_inbox_tx_add(struct ob_store *store, const char *consumer, struct ob_str id, bool *ret_new,

@@ -331,17 +331,3 @@ int ob_parked_operate(struct ob_store *store, const char *consumer, enum ob_park
 	*ret_refused = count - changed;
 	return 0;
 }
-
-int ob_parked_purge(struct ob_store *store, const char *consumer, int64_t age_ms, uint32_t limit,
-		    uint64_t *ret_removed, struct ob_err *err)
-{
-	OB_CLEANUP(ob_sql_done) struct ob_sql q;
-
-	ob_sql_begin(&q, store, OB_SQL_WRITE, "removing dead letters");
-	size_t gone = OB_SQL_ADD(&q, parked_purge, OB_ARG_TEXT("consumer", consumer),
-				 OB_ARG_MS("age", age_ms), OB_ARG_INT("limit", limit));
-	int r = ob_sql_commit(&q, err);
-	if (r == 0)
-		*ret_removed = ob_sql_changed(&q, gone);
-	return r;
-}

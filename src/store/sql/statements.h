@@ -76,6 +76,7 @@
 	X(remove_exceptions, false) \
 	X(remove_batches, false) \
 	X(remove_reader, false) \
+	X(inbox_there, false) \
 	X(inbox_add, true) \
 	X(inbox_purge, false) \
 	X(consumer_make, false) \
@@ -103,8 +104,7 @@
 	X(parked_set, false) \
 	X(parked_unqueue, false) \
 	X(parked_remove, true) \
-	X(parked_promote, false) \
-	X(parked_purge, false)
+	X(parked_promote, false)
 
 enum ob_sql_id {
 #define X(name, planned) OB_SQL_##name,
