@@ -14,7 +14,7 @@ void ob_retain_done(struct ob_retain_bound *bound)
 }
 
 /*
- * Below xmin every transaction had ended when the reader looked, so every row of one is delivered
+ * Below xmin every transaction had ended when the reader read, so every row of one is delivered
  * or gone. Between xmin and xmax one may have been open: its rows have low numbers and are not.
  */
 static bool add_snapshot(struct ob_retain_bound *bound, const struct ob_seen *seen)

@@ -84,7 +84,7 @@ static struct ob_link *first_unready(struct ob_flight_key *key)
 	return at;
 }
 
-static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
+static void make_key_ready(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	bool many = flight->conf.pipelined;
 
@@ -107,7 +107,7 @@ void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	if (link_empty(&key->sent))
 		key->held = key->blamed = false;
-	make_ready(flight, key);
+	make_key_ready(flight, key);
 	if (link_empty(&key->queue) && link_empty(&key->sent) && key->parking == 0 &&
 	    key->waiting == 0 && !key->pinned)
 		key_free(flight, key);

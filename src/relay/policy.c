@@ -2,7 +2,8 @@
 /* Failure kinds to actions. */
 #include "relay/policy.h"
 
-static struct ob_verdict failed(const struct ob_policy *policy, uint32_t attempts, double random)
+static struct ob_verdict verdict_of_failure(const struct ob_policy *policy, uint32_t attempts,
+					    double random)
 {
 	uint32_t attempt = attempts < UINT32_MAX ? attempts + 1 : attempts;
 
@@ -23,7 +24,7 @@ struct ob_verdict ob_policy_judge(const struct ob_policy *policy, enum ob_err_ki
 	case OB_ERR_DOWN:
 		return (struct ob_verdict){ .action = OB_ACT_WAIT };
 	case OB_ERR_RETRY:
-		return failed(policy, attempts, random);
+		return verdict_of_failure(policy, attempts, random);
 	case OB_ERR_REJECT:
 		return (struct ob_verdict){ .action = OB_ACT_DEAD };
 	case OB_ERR_LOST:
