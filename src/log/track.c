@@ -108,6 +108,8 @@ int ob_track_take(struct ob_track *track, uint32_t partition, uint64_t batch,
 			return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a track");
 		part->capacity = 4;
 	}
+	/* From the journal, never from what we remember: another owner may have gone on since (P4).
+	 */
 	part->ours = true;
 	part->batch = batch;
 	ob_progress_set(&part->recorded, progress);
@@ -213,6 +215,10 @@ int ob_track_reach(struct ob_track *track, uint32_t partition, const struct ob_p
 	return 0;
 }
 
+/*
+ * Read again from what can be recorded: what was read beyond it and is not in memory any more would
+ * otherwise be passed without ever being sent (P1).
+ */
 void ob_track_rewind(struct ob_track *track, uint32_t partition)
 {
 	struct part *part = track_part_of(track, partition);

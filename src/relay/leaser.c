@@ -308,7 +308,11 @@ static int learn_count(struct ob_leaser *leaser, struct ob_lease *leases, size_t
 						  &leaser->owner, gone, gone_count, err);
 }
 
-/* Local trust ends a fifth before the lease does, counted from before the call. */
+/*
+ * Local trust ends a fifth before the lease does, counted from before the call: the database may
+ * have granted it as early as that (P8), and the reply may have been long under way. Counted from
+ * the reply, two workers could send one key at a time.
+ */
 static int64_t deadline_us(const struct ob_leaser *leaser, int64_t began)
 {
 	int64_t ttl = leaser->conf.lease_ttl_ms * 1000;

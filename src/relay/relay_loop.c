@@ -129,7 +129,11 @@ bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us)
 	return worked;
 }
 
-/* The worker is through: give its leases back, so that others need not wait for them to expire. */
+/*
+ * The worker is through: give its leases back, so that others need not wait for them to expire. Not
+ * before: what it has at the sink or to settle would be another's (P4). A store that does not
+ * answer must not keep the process from ending; the leases expire then.
+ */
 static void give_leases_back(struct ob_relay_slot *slot, int64_t *wake_us)
 {
 	struct ob_relay *relay = slot->relay;

@@ -221,7 +221,10 @@ void ob_worker_nudge(struct ob_relay_worker *worker)
 	atomic_store(&worker->nudged, true);
 }
 
-/* Act on a new wish to stop. */
+/*
+ * Act on a new wish to stop. DRAIN: nothing more is sent, what is at the sink is waited for and
+ * recorded, so a stop repeats nothing (P4). NOW: what is at the sink is given up and comes again.
+ */
 static bool begin_stop(struct ob_relay_worker *worker)
 {
 	enum ob_stop stop = (enum ob_stop)atomic_load(&worker->stop);
@@ -239,6 +242,7 @@ static bool end_stop(struct ob_relay_worker *worker)
 {
 	bool tried = worker->stopping == OB_STOP_NOW && worker->store_retry_us > 0;
 
+	/* A settle that runs may have happened: to leave before its answer would be to guess. */
 	if (worker->stopping == OB_STOP_NO || worker->job_runs)
 		return false;
 	/* Told to leave at once, what the store would not take is left to the next owner. */

@@ -5,7 +5,11 @@
 
 static void answer_lease(struct ob_relay_worker *worker, uint32_t hash, bool drained);
 
-/* Forget one lane of it. What is at the sink would otherwise still go out. */
+/*
+ * Forget one lane of it. The new owner sends from its own progress on; what the sink has not taken
+ * yet of ours would come after that and repeat more than was in flight (P4), so the sink forgets
+ * it.
+ */
 static void forget_lane(struct ob_relay_worker *worker, uint32_t partition)
 {
 	struct ob_worker_tally *tally = &worker->tally[partition];
@@ -61,11 +65,13 @@ static void worker_take_lease(struct ob_relay_worker *worker, const struct ob_vi
 {
 	struct ob_worker_part *part = &worker->parts[lease->partition];
 
+	/* Lost and granted again since we read the view: in between others may have worked on it.
+	 */
 	if (part->owned && part->grant != lease->grant)
 		ob_worker_lose(worker, lease->partition, false);
 	/*
-	 * What we published under the lease before may yet turn out not to be recorded, and then
-	 * must be first again: nothing after it may go out until that is known.
+	 * P3: what we published under the lease before may yet turn out not to be recorded, and
+	 * then must be first again: nothing after it may go out until that is known.
 	 */
 	if (!part->owned && ob_worker_is_settling(worker, lease->partition)) {
 		worker->view_waits = true;

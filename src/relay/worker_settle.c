@@ -12,13 +12,18 @@
 
 /* ---- when ------------------------------------------------------------ */
 
-/* A message that is not confirmed while others, read later, are: the position goes on without it.
+/*
+ * A message that is not confirmed while others, read later, are: the position goes on without it.
+ * It becomes an exception first, in the same transaction, so it is not lost when we crash (P1); and
+ * one slow receiver does not make all that others have confirmed be repeated then (P4).
  */
 static void spill_stragglers(struct ob_relay_worker *worker, int64_t now)
 {
 	struct ob_flight *flight = &worker->flight;
 	bool idle = flight->ready.next == &flight->ready && worker->unrecorded > 0;
 
+	/* During an outage nothing passes: a spill would turn all of it into exceptions for
+	 * nothing. */
 	if (now < worker->spill_us || flight->in_flight == 0 ||
 	    worker->breaker.state != OB_BREAKER_CLOSED)
 		return;
@@ -292,6 +297,12 @@ static void end_one(struct ob_relay_worker *worker, const struct ob_settling *se
 	const struct ob_settle_part *part = find_settle_part(worker, entry->message->partition);
 	/* Without a row there was nothing to write about it: progress will tell. */
 	enum ob_settled settled = part ? part->settled : OB_SETTLED;
+
+	/*
+	 * MOVED: an operator took the number; the epoch is still ours, so it is settled again with
+	 * the next one. LOST: the partition is another's, and he will send what we could not record
+	 * (P7): it is forgotten here, and nobody is told of it as if it were certain.
+	 */
 
 	if (settled == OB_SETTLE_MOVED && spill) {
 		entry->spill = OB_SPILL_WANTED;

@@ -391,6 +391,8 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry, int
 		worker->probe = ob_flight_tag(&worker->flight, entry);
 		ob_breaker_probe(&worker->breaker);
 	}
+	/* Nothing joins it until it is answered: else a lost connection would prove nothing (P5).
+	 */
 	if (alone)
 		worker->alone = ob_flight_tag(&worker->flight, entry);
 	ob_flight_sent(&worker->flight, entry, now);
