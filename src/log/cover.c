@@ -2,7 +2,7 @@
 /* Asking a progress about rows. */
 #include "log/cover.h"
 
-static struct ob_str text_of(const struct ob_seen *seen)
+static struct ob_str seen_text_of(const struct ob_seen *seen)
 {
 	return (struct ob_str){ seen->text, seen->size };
 }
@@ -14,12 +14,12 @@ bool ob_cover_open(struct ob_cover *cover, const struct ob_progress *progress)
 	*cover = (struct ob_cover){ .pos = progress->pos, .late_pos = INT64_MIN };
 	if (progress->seen && memchr(progress->seen->text, ':', progress->seen->size)) {
 		cover->snapshots = true;
-		ok = ob_snapshot_parse(text_of(progress->seen), &cover->seen);
+		ok = ob_snapshot_parse(seen_text_of(progress->seen), &cover->seen);
 	} else if (progress->seen) {
-		ok = ob_gaps_parse(&cover->gaps, text_of(progress->seen));
+		ok = ob_gaps_parse(&cover->gaps, seen_text_of(progress->seen));
 	}
 	if (ok && progress->late_seen) {
-		ok = ob_snapshot_parse(text_of(progress->late_seen), &cover->late_seen);
+		ok = ob_snapshot_parse(seen_text_of(progress->late_seen), &cover->late_seen);
 		cover->late_pos = progress->late_pos;
 	}
 	if (!ok)

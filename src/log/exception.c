@@ -29,7 +29,10 @@ static void set_retry(struct ob_change *change, int64_t delay_ms, struct ob_str 
 	change->error = error;
 }
 
-/* Out of its queue, so that the key goes on; or in it and never due, so that the key waits. */
+/*
+ * Out of its queue, so that the key goes on; or in it and never due, so that the key waits. Its row
+ * stays in either case: a dead message is visible until a person decides (P1).
+ */
 static void set_dead(struct ob_change *change, bool hold, struct ob_str error)
 {
 	hold = hold && change->queue.p;
@@ -44,6 +47,8 @@ static void set_dead(struct ob_change *change, bool hold, struct ob_str error)
 static void set_delayed(struct ob_change *change, const struct ob_decide *decide,
 			const struct ob_message *message)
 {
+	/* Due by the database's clock alone (P8): a worker whose clock is wrong would send it
+	 * early. */
 	change->state = OB_STATE_DELAYED;
 	change->due = OB_DUE_AVAILABLE;
 	change->available_at_us = message->available_at_us;
@@ -89,6 +94,8 @@ bool ob_exception_decide(const struct ob_decide *decide, const struct ob_message
 	*ret_promote = false;
 	switch (outcome) {
 	case OB_OUTCOME_PUBLISHED:
+		/* The straight way: progress alone tells, and nothing is written about the message.
+		 */
 		if (!message->excepted)
 			return false;
 		change.kind = OB_CHANGE_REMOVE;
@@ -143,6 +150,7 @@ static bool verb_allowed(enum ob_verb verb, const struct ob_verb_row *row)
 		return true;
 	case OB_STATE_DEAD:
 		return verb != OB_VERB_SKIP;
+	/* A person has decided, or it is out: neither is undone by a verb. */
 	case OB_STATE_DISCARDED:
 	case OB_STATE_DONE:
 	default:

@@ -11,7 +11,7 @@ void ob_gaps_done(struct ob_gaps *gaps)
 	*gaps = (struct ob_gaps){ 0 };
 }
 
-static bool make_room(struct ob_gaps *gaps)
+static bool gaps_make_room(struct ob_gaps *gaps)
 {
 	if (gaps->count == OB_GAPS_MAX)
 		return false;
@@ -38,7 +38,7 @@ static bool append_range(struct ob_gaps *gaps, struct ob_gap range)
 			last->high = range.high;
 		return true;
 	}
-	if (!make_room(gaps))
+	if (!gaps_make_room(gaps))
 		return false;
 	gaps->ranges[gaps->count++] = range;
 	return true;
@@ -50,7 +50,7 @@ bool ob_gaps_add(struct ob_gaps *gaps, int64_t low, int64_t high)
 }
 
 /* Index of the first range that ends at or after `seq`. */
-static size_t find_range(const struct ob_gaps *gaps, int64_t seq)
+static size_t gaps_find_range(const struct ob_gaps *gaps, int64_t seq)
 {
 	size_t low = 0, high = gaps->count;
 
@@ -67,19 +67,19 @@ static size_t find_range(const struct ob_gaps *gaps, int64_t seq)
 
 bool ob_gaps_has(const struct ob_gaps *gaps, int64_t seq)
 {
-	size_t i = find_range(gaps, seq);
+	size_t i = gaps_find_range(gaps, seq);
 
 	return i < gaps->count && gaps->ranges[i].low <= seq;
 }
 
 bool ob_gaps_remove(struct ob_gaps *gaps, int64_t low, int64_t high)
 {
-	size_t first = find_range(gaps, low), to = first;
+	size_t first = gaps_find_range(gaps, low), to = first;
 
 	/* Out of the middle of one: it becomes two. */
 	if (first < gaps->count && gaps->ranges[first].low < low &&
 	    gaps->ranges[first].high > high) {
-		if (!make_room(gaps))
+		if (!gaps_make_room(gaps))
 			return false;
 		memmove(&gaps->ranges[first + 1], &gaps->ranges[first],
 			(gaps->count - first) * sizeof(*gaps->ranges));
@@ -122,7 +122,7 @@ bool ob_gaps_merge(struct ob_gaps *gaps, const struct ob_gaps *other)
 	return true;
 }
 
-static bool take_number(const char **p, const char *end, int64_t *ret)
+static bool gaps_take_number(const char **p, const char *end, int64_t *ret)
 {
 	const char *start = *p;
 	int64_t value = 0;
@@ -147,12 +147,12 @@ static bool parse_ranges(struct ob_gaps *gaps, struct ob_str text)
 
 		if (gaps->count > 0 && *p++ != ',')
 			return false;
-		if (!take_number(&p, end, &range.low))
+		if (!gaps_take_number(&p, end, &range.low))
 			return false;
 		range.high = range.low;
 		if (p < end && *p == '-') {
 			p++;
-			if (!take_number(&p, end, &range.high))
+			if (!gaps_take_number(&p, end, &range.high))
 				return false;
 		}
 		if (range.high < range.low ||

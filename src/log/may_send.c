@@ -80,12 +80,10 @@ static enum ob_why_reason by_worker(const struct ob_send_facts *f)
 /* What keeps this message, in a worker that sends others. */
 static enum ob_why_reason by_message(const struct ob_send_facts *f)
 {
-	/* P3: until the failure of one is recorded, those after it must not pass it. */
-	if (f->key_held)
-		return OB_WHY_HELD;
-	/* P3: a second one of a key could arrive first. */
-	if (f->key_under_way && !f->keeps_order)
-		return OB_WHY_KEY_BUSY;
+	enum ob_why_reason key = ob_may_send_key(f->key_held, f->key_under_way, f->keeps_order);
+
+	if (key != OB_MAY_SEND)
+		return key;
 	/* P5: whom a receiver hangs up on is known only if nobody else was on the connection. */
 	if (f->suspect_under_way || f->under_way > f->company)
 		return OB_WHY_SUSPECT;

@@ -80,6 +80,16 @@ struct ob_send_facts {
 
 enum ob_why_reason ob_may_send(const struct ob_send_facts *facts);
 
+/* Its rules about a key: what the flight asks each time when something of a key has changed. */
+static inline enum ob_why_reason ob_may_send_key(bool held, bool under_way, bool keeps_order)
+{
+	/* P3: until the failure of one is recorded, those after it must not pass it. */
+	if (held)
+		return OB_WHY_HELD;
+	/* P3: a second one of a key could arrive first. */
+	return under_way && !keeps_order ? OB_WHY_KEY_BUSY : OB_MAY_SEND;
+}
+
 /* "sink_down"; and back: the reason, or -1. */
 const char *ob_why_name(enum ob_why_reason reason);
 int ob_why_parse(const char *name);

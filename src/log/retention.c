@@ -14,7 +14,7 @@ void ob_retain_done(struct ob_retain_bound *bound)
 }
 
 /*
- * Below xmin every transaction had ended when the reader looked, so every row of one is delivered
+ * Below xmin every transaction had ended when the reader read, so every row of one is delivered
  * or gone. Between xmin and xmax one may have been open: its rows have low numbers and are not.
  */
 static bool add_snapshot(struct ob_retain_bound *bound, const struct ob_seen *seen)
@@ -45,6 +45,7 @@ static bool add_gaps(struct ob_retain_bound *bound, const struct ob_seen *seen)
 	return ok;
 }
 
+/* P1: a row may go when every reader has passed it, so each reader can only narrow the bound. */
 bool ob_retain_add(struct ob_retain_bound *bound, const struct ob_progress *progress,
 		   bool snapshots)
 {
@@ -59,6 +60,10 @@ bool ob_retain_add(struct ob_retain_bound *bound, const struct ob_progress *prog
 
 bool ob_retain_may_go(const struct ob_retain_bound *bound, int64_t seq, uint64_t txid)
 {
+	/*
+	 * Never by number alone: a transaction that commits late has rows with low numbers, which
+	 * no reader has delivered yet (P1). And without any reader nobody has passed anything.
+	 */
 	return bound->any && seq <= bound->seq && txid < bound->txid &&
 	       !ob_gaps_has(&bound->gaps, seq);
 }

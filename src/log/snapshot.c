@@ -3,7 +3,7 @@
 #include "log/snapshot.h"
 
 /* Digits at *p up to `end`; moves *p behind them. False: none, or too large. */
-static bool take_number(const char **p, const char *end, uint64_t *ret)
+static bool snapshot_take_number(const char **p, const char *end, uint64_t *ret)
 {
 	const char *start = *p;
 	uint64_t value = 0;
@@ -36,7 +36,7 @@ static bool check_xip(const struct ob_snapshot *snapshot)
 	if (p == end)
 		return true;
 	for (;;) {
-		if (!take_number(&p, end, &open) || open < snapshot->xmin ||
+		if (!snapshot_take_number(&p, end, &open) || open < snapshot->xmin ||
 		    open >= snapshot->xmax || open <= last)
 			return false;
 		last = open;
@@ -52,8 +52,8 @@ bool ob_snapshot_parse(struct ob_str text, struct ob_snapshot *ret_snapshot)
 	const char *p = text.p, *end = p ? p + text.n : p;
 	struct ob_snapshot snapshot = { 0 };
 
-	if (!p || !take_number(&p, end, &snapshot.xmin) || !take_colon(&p, end) ||
-	    !take_number(&p, end, &snapshot.xmax) || !take_colon(&p, end))
+	if (!p || !snapshot_take_number(&p, end, &snapshot.xmin) || !take_colon(&p, end) ||
+	    !snapshot_take_number(&p, end, &snapshot.xmax) || !take_colon(&p, end))
 		return false;
 	snapshot.xip = p;
 	snapshot.xip_size = (size_t)(end - p);
@@ -72,7 +72,7 @@ bool ob_snapshot_shows(const struct ob_snapshot *snapshot, uint64_t txid)
 		return true;
 	if (txid >= snapshot->xmax)
 		return false;
-	while (take_number(&p, end, &open)) {
+	while (snapshot_take_number(&p, end, &open)) {
 		if (open >= txid)
 			return open != txid;
 		p += p < end; /* the comma */

@@ -84,7 +84,7 @@ static void remove_entry(struct ob_track *track, struct part *part, uint32_t at)
 	part->count--;
 }
 
-static struct part *part_of(struct ob_track *track, uint32_t partition)
+static struct part *track_part_of(struct ob_track *track, uint32_t partition)
 {
 	assert(partition < track->part_count);
 	return &track->parts[partition];
@@ -99,7 +99,7 @@ static const struct part *const_part_of(const struct ob_track *track, uint32_t p
 int ob_track_take(struct ob_track *track, uint32_t partition, uint64_t batch,
 		  const struct ob_progress *progress, struct ob_err *err)
 {
-	struct part *part = part_of(track, partition);
+	struct part *part = track_part_of(track, partition);
 
 	ob_track_drop(track, partition);
 	if (!part->entries) {
@@ -108,6 +108,8 @@ int ob_track_take(struct ob_track *track, uint32_t partition, uint64_t batch,
 			return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a track");
 		part->capacity = 4;
 	}
+	/* From the journal, never from what we remember: another owner may have gone on since (P4).
+	 */
 	part->ours = true;
 	part->batch = batch;
 	ob_progress_set(&part->recorded, progress);
@@ -117,7 +119,7 @@ int ob_track_take(struct ob_track *track, uint32_t partition, uint64_t batch,
 
 void ob_track_drop(struct ob_track *track, uint32_t partition)
 {
-	struct part *part = part_of(track, partition);
+	struct part *part = track_part_of(track, partition);
 
 	while (part->count > 0)
 		remove_entry(track, part, part->count - 1);
@@ -189,7 +191,7 @@ static void merge_last(struct ob_track *track, struct part *part)
 int ob_track_reach(struct ob_track *track, uint32_t partition, const struct ob_progress *after,
 		   struct ob_err *err)
 {
-	struct part *part = part_of(track, partition);
+	struct part *part = track_part_of(track, partition);
 	struct span *span = find_span(track, track->last);
 
 	assert(span && part->ours);
@@ -213,9 +215,13 @@ int ob_track_reach(struct ob_track *track, uint32_t partition, const struct ob_p
 	return 0;
 }
 
+/*
+ * Read again from what can be recorded: what was read beyond it and is not in memory any more would
+ * otherwise be passed without ever being sent (P1).
+ */
 void ob_track_rewind(struct ob_track *track, uint32_t partition)
 {
-	struct part *part = part_of(track, partition);
+	struct part *part = track_part_of(track, partition);
 	const struct ob_progress *progress;
 	uint64_t span;
 
@@ -239,7 +245,7 @@ static struct entry *find_entry(struct part *part, uint64_t span)
 
 void ob_track_open(struct ob_track *track, uint64_t span, uint32_t partition)
 {
-	struct entry *entry = find_entry(part_of(track, partition), span);
+	struct entry *entry = find_entry(track_part_of(track, partition), span);
 	struct span *of = find_span(track, span);
 
 	assert(entry && of); /* or its position would be passed without it */
@@ -258,7 +264,7 @@ static void count_passed(struct ob_track *track, uint64_t number)
 
 void ob_track_close(struct ob_track *track, uint64_t span, uint32_t partition)
 {
-	struct entry *entry = find_entry(part_of(track, partition), span);
+	struct entry *entry = find_entry(track_part_of(track, partition), span);
 	struct span *of = find_span(track, span);
 
 	if (!entry || !of)
@@ -285,7 +291,7 @@ bool ob_track_recordable(const struct ob_track *track, uint32_t partition,
 
 void ob_track_recorded(struct ob_track *track, uint32_t partition, uint64_t span, uint64_t batch)
 {
-	struct part *part = part_of(track, partition);
+	struct part *part = track_part_of(track, partition);
 
 	if (!part->ours)
 		return;
@@ -313,7 +319,7 @@ uint64_t ob_track_batch(const struct ob_track *track, uint32_t partition)
 
 void ob_track_set_batch(struct ob_track *track, uint32_t partition, uint64_t batch)
 {
-	part_of(track, partition)->batch = batch;
+	track_part_of(track, partition)->batch = batch;
 }
 
 uint64_t ob_track_spill(const struct ob_track *track, int64_t older_than_us)

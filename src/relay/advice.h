@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a store or a sink has to say about promises that are weaker than they look. */
+/* What a store or a sink has to say about promises that are weaker than they seem. */
 #ifndef OB_RELAY_ADVICE_H
 #define OB_RELAY_ADVICE_H
 

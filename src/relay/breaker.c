@@ -59,7 +59,7 @@ bool ob_breaker_down(struct ob_breaker *breaker, int64_t now_us)
 {
 	bool was_closed = breaker->state == OB_BREAKER_CLOSED;
 
-	/* All that was in flight comes back as down: that is one outage, not many. */
+	/* All that was in flight comes back as down: that is one outage, not many (P5). */
 	if (breaker->state == OB_BREAKER_OPEN)
 		return false;
 	reopen(breaker, now_us);

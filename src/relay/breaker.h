@@ -22,7 +22,7 @@
 enum {
 	OB_BREAKER_BASE_MS = 100,
 	OB_BREAKER_CAP_MS = 1000,
-	OB_BREAKER_RECENT = 32,       /* outcomes looked at */
+	OB_BREAKER_RECENT = 32,       /* outcomes that are remembered */
 	OB_BREAKER_RECENT_MS = 60000, /* not older than this */
 	OB_BREAKER_MASS_KEYS = 10,    /* fewer failing keys are never an outage */
 };

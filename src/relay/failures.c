@@ -4,7 +4,7 @@
 
 #include "base/glob.h"
 
-static bool matches(const char *pattern, const char *text)
+static bool rule_matches(const char *pattern, const char *text)
 {
 	return !pattern || ob_glob_match(ob_str(pattern), ob_str(text));
 }
@@ -15,7 +15,8 @@ enum ob_err_kind ob_failures_kind(const struct ob_config_failure *rules, size_t 
 	if (err->kind == OB_ERR_FATAL || err->kind == OB_ERR_LOST)
 		return err->kind;
 	for (size_t i = 0; i < count; i++) {
-		if (matches(rules[i].code, err->native) && matches(rules[i].error, err->msg))
+		if (rule_matches(rules[i].code, err->native) &&
+		    rule_matches(rules[i].error, err->msg))
 			return rules[i].then;
 	}
 	return err->kind;

@@ -69,13 +69,9 @@ static void key_free(struct ob_flight *flight, struct ob_flight_key *key)
 
 static bool key_may_send(const struct ob_flight *flight, const struct ob_flight_key *key)
 {
-	const struct ob_send_facts facts = {
-		.key_held = key->held || key->waiting > 0,
-		.key_under_way = !link_empty(&key->sent),
-		.keeps_order = flight->conf.pipelined,
-	};
+	bool held = key->held || key->waiting > 0, under_way = !link_empty(&key->sent);
 
-	return ob_may_send(&facts) == OB_MAY_SEND;
+	return ob_may_send_key(held, under_way, flight->conf.pipelined) == OB_MAY_SEND;
 }
 
 /* The first that is not ready; those that are stand before all others. */
@@ -88,7 +84,7 @@ static struct ob_link *first_unready(struct ob_flight_key *key)
 	return at;
 }
 
-static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
+static void make_key_ready(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	bool many = flight->conf.pipelined;
 
@@ -111,7 +107,7 @@ void ob_flight_key_check(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	if (link_empty(&key->sent))
 		key->held = key->blamed = false;
-	make_ready(flight, key);
+	make_key_ready(flight, key);
 	if (link_empty(&key->queue) && link_empty(&key->sent) && key->parking == 0 &&
 	    key->waiting == 0 && !key->pinned)
 		key_free(flight, key);

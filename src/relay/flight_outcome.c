@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-static bool holds(const struct ob_flight *flight, enum ob_outcome_kind kind)
+static bool outcome_holds_key(const struct ob_flight *flight, enum ob_outcome_kind kind)
 {
 	if (flight->conf.ordering == OB_ORDER_NONE)
 		return false;
@@ -62,7 +62,7 @@ void ob_flight_to_outcome(struct ob_flight *flight, struct ob_entry *entry,
 	link_append(&flight->outcomes, &entry->by_state);
 	if (!key)
 		return;
-	if (holds(flight, kind)) {
+	if (outcome_holds_key(flight, kind)) {
 		spill_before(flight, entry);
 		flight->held_keys += key->parking == 0;
 		key->parking++;
@@ -77,7 +77,7 @@ void ob_flight_to_outcome(struct ob_flight *flight, struct ob_entry *entry,
 /* An outcome that held its key does so no longer. */
 static void unhold(struct ob_flight *flight, struct ob_flight_key *key, enum ob_outcome_kind kind)
 {
-	if (!holds(flight, kind)) {
+	if (!outcome_holds_key(flight, kind)) {
 		assert(key->waiting > 0);
 		key->waiting--;
 		return;
@@ -88,7 +88,7 @@ static void unhold(struct ob_flight *flight, struct ob_flight_key *key, enum ob_
 }
 
 /* What was not sent, or not stored, because one before it failed. */
-static void follow(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
+static void park_or_requeue(struct ob_flight *flight, struct ob_entry *entry, int64_t now_us)
 {
 	bool park = entry->key->park;
 
@@ -112,10 +112,10 @@ static void follow_all(struct ob_flight *flight, struct ob_flight_key *key, int6
 	for (struct ob_link *at = key->sent.next, *next; at != &key->sent; at = next) {
 		next = at->next;
 		if (entry_of_key(at)->state == OB_ENTRY_FAILED)
-			follow(flight, entry_of_key(at), now_us);
+			park_or_requeue(flight, entry_of_key(at), now_us);
 	}
 	while (key->park && !link_empty(&key->queue))
-		follow(flight, entry_of_key(key->queue.next), now_us);
+		park_or_requeue(flight, entry_of_key(key->queue.next), now_us);
 }
 
 /* If the oldest sent message of a key has failed, it is to blame. True: it waits to be judged. */
@@ -180,13 +180,13 @@ void ob_flight_fail(struct ob_flight *flight, struct ob_entry *entry, enum ob_er
 		return;
 	}
 	key->pinned = true;
-	follow(flight, entry, now_us);
+	park_or_requeue(flight, entry, now_us);
 	/*
 	 * It is parked, and so must be what was read since the failure before it was settled: that
 	 * may be of another lane, whose exceptions a read does not see for this one.
 	 */
 	while (key->park && !link_empty(&key->queue))
-		follow(flight, entry_of_key(key->queue.next), now_us);
+		park_or_requeue(flight, entry_of_key(key->queue.next), now_us);
 	key->pinned = false;
 	ob_flight_key_check(flight, key);
 }
@@ -205,7 +205,7 @@ void ob_flight_decide(struct ob_flight *flight, struct ob_entry *entry, enum ob_
 	ob_flight_detach(flight, entry);
 	entry->delay_ms = delay_ms;
 	if (key) {
-		key->park = holds(flight, kind);
+		key->park = outcome_holds_key(flight, kind);
 		key->pinned = true;
 		follow_all(flight, key, now_us);
 		key->pinned = false;
@@ -245,7 +245,7 @@ void ob_flight_settle_failed(struct ob_flight *flight, struct ob_entry *entry)
 	link_append(flight->outcomes.next, &entry->by_state);
 }
 
-static void leave(struct ob_flight *flight, struct ob_entry *entry)
+static void leave_flight(struct ob_flight *flight, struct ob_entry *entry)
 {
 	struct ob_flight_key *key = entry->key;
 	bool outcome = entry->state == OB_ENTRY_OUTCOME || entry->state == OB_ENTRY_SETTLING;
@@ -269,7 +269,7 @@ void ob_flight_settled(struct ob_flight *flight, struct ob_entry *entry)
 		return;
 	}
 	assert(entry->state == OB_ENTRY_SETTLING);
-	leave(flight, entry);
+	leave_flight(flight, entry);
 }
 
 /* ---- taking back and forgetting -------------------------------------- */
@@ -289,7 +289,7 @@ void ob_flight_unsend(struct ob_flight *flight)
 void ob_flight_drop(struct ob_flight *flight, struct ob_entry *entry)
 {
 	flight->forgotten++;
-	leave(flight, entry);
+	leave_flight(flight, entry);
 }
 
 void ob_flight_drop_partition(struct ob_flight *flight, uint32_t partition)

@@ -7,12 +7,12 @@
 
 enum { BALANCE_MS = 250, RETRY_BASE_MS = 50, RETRY_CAP_MS = 1000, SAY_US = 30 * 1000000 };
 
-static int64_t now_us(const struct ob_leaser *leaser)
+static int64_t leaser_now_us(const struct ob_leaser *leaser)
 {
 	return ob_clock_boot_us(leaser->conf.clock);
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
+static int64_t leaser_min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -20,19 +20,19 @@ static int64_t min_i64(int64_t a, int64_t b)
 /* A dead worker must not hold a share longer than its leases last. */
 static int64_t beat_ttl_ms(const struct ob_leaser_conf *conf)
 {
-	return min_i64(conf->heartbeat_ttl_ms, conf->lease_ttl_ms);
+	return leaser_min_i64(conf->heartbeat_ttl_ms, conf->lease_ttl_ms);
 }
 
 static int64_t beat_every_ms(const struct ob_leaser_conf *conf)
 {
-	return min_i64(beat_ttl_ms(conf) / 3, conf->lease_renew_ms);
+	return leaser_min_i64(beat_ttl_ms(conf) / 3, conf->lease_renew_ms);
 }
 
 /* Early enough that one renewal may take a third of the lease, or fail, and the lease still lives.
  */
 static int64_t renew_every_ms(const struct ob_leaser_conf *conf)
 {
-	return min_i64(conf->lease_ttl_ms / 3, conf->lease_renew_ms);
+	return leaser_min_i64(conf->lease_ttl_ms / 3, conf->lease_renew_ms);
 }
 
 void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf)
@@ -108,7 +108,8 @@ static void view_put(struct ob_lease_view *view, const struct ob_lease *lease, b
 	};
 }
 
-static bool is_among(const struct ob_view_lease *lease, const struct ob_lease *leases, size_t count)
+static bool lease_is_among(const struct ob_view_lease *lease, const struct ob_lease *leases,
+			   size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (leases[i].partition == lease->partition)
@@ -123,7 +124,7 @@ static size_t view_keep(struct ob_lease_view *view, const struct ob_lease *lease
 	size_t kept = 0, was = view->count;
 
 	for (size_t i = 0; i < was; i++) {
-		if (is_among(&view->leases[i], leases, count))
+		if (lease_is_among(&view->leases[i], leases, count))
 			view->leases[kept++] = view->leases[i];
 	}
 	view->count = kept;
@@ -155,7 +156,7 @@ static void copy_error(struct ob_worker_error *to, const struct ob_last_error *f
 	memcpy(to->text, from->text, sizeof(to->text));
 }
 
-static void set_text(char *out, size_t size, const char *text)
+static void set_report_text(char *out, size_t size, const char *text)
 {
 	if (text)
 		ob_worker_text(out, size, ob_str(text));
@@ -172,8 +173,8 @@ static const char *waits_for(const struct ob_metrics_data *data)
 }
 
 /* What others are told of this worker. */
-static void write_state(struct ob_leaser *leaser, const struct ob_metrics_data *data,
-			struct ob_buf *out)
+static void write_worker_report(struct ob_leaser *leaser, const struct ob_metrics_data *data,
+				struct ob_buf *out)
 {
 	static const char *const breakers[] = { [OB_BREAKER_CLOSED] = "closed",
 						[OB_BREAKER_HALF_OPEN] = "half_open",
@@ -188,15 +189,15 @@ static void write_state(struct ob_leaser *leaser, const struct ob_metrics_data *
 				      .retained_us = data->retained_us,
 				      .retained_rows = data->retained_rows,
 				      .retained_parts = data->retained_parts };
-	int64_t now = now_us(leaser), since = now - leaser->told_us;
+	int64_t now = leaser_now_us(leaser), since = now - leaser->told_us;
 
 	(void)snprintf(s.breaker, sizeof(s.breaker), "%s", breakers[data->breaker]);
-	set_text(s.waits, sizeof(s.waits), waits_for(data));
+	set_report_text(s.waits, sizeof(s.waits), waits_for(data));
 	memcpy(s.breaker_why, data->breaker_why, sizeof(s.breaker_why));
 	memcpy(s.retained_held, data->retained_held, sizeof(s.retained_held));
-	set_text(s.sink_type, sizeof(s.sink_type), leaser->conf.sink_type);
-	set_text(s.sink_name, sizeof(s.sink_name), leaser->conf.sink_name);
-	set_text(s.sink_text, sizeof(s.sink_text), leaser->conf.sink_text);
+	set_report_text(s.sink_type, sizeof(s.sink_type), leaser->conf.sink_type);
+	set_report_text(s.sink_name, sizeof(s.sink_name), leaser->conf.sink_name);
+	set_report_text(s.sink_text, sizeof(s.sink_text), leaser->conf.sink_text);
 	copy_error(&s.sink_error, &data->last[OB_ERROR_OF_SINK]);
 	copy_error(&s.store_error, &data->last[OB_ERROR_OF_STORE]);
 	if (leaser->told_us && since > 0 && data->published >= leaser->told)
@@ -232,7 +233,7 @@ static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 		.hostname = ob_str(leaser->conf.hostname),
 		.pid = leaser->conf.pid,
 	};
-	int64_t began = now_us(leaser);
+	int64_t began = leaser_now_us(leaser);
 
 	if (leaser->conf.metrics) {
 		struct ob_metrics_data data;
@@ -240,7 +241,7 @@ static int do_beat(struct ob_leaser *leaser, struct ob_err *err)
 		read_metrics(leaser, &data);
 		worker.published = data.published;
 		worker.failed = data.failed;
-		write_state(leaser, &data, &state);
+		write_worker_report(leaser, &data, &state);
 		worker.state = ob_buf_view(&state);
 	}
 	(void)OB_FAULT(OB_FAULT_LEASE_BEAT_BEFORE);
@@ -307,7 +308,11 @@ static int learn_count(struct ob_leaser *leaser, struct ob_lease *leases, size_t
 						  &leaser->owner, gone, gone_count, err);
 }
 
-/* Local trust ends a fifth before the lease does, counted from before the call. */
+/*
+ * Local trust ends a fifth before the lease does, counted from before the call: the database may
+ * have granted it as early as that (P8), and the reply may have been long under way. Counted from
+ * the reply, two workers could send one key at a time.
+ */
 static int64_t deadline_us(const struct ob_leaser *leaser, int64_t began)
 {
 	int64_t ttl = leaser->conf.lease_ttl_ms * 1000;
@@ -318,7 +323,7 @@ static int64_t deadline_us(const struct ob_leaser *leaser, int64_t began)
 static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_lease *leases;
-	int64_t began = now_us(leaser);
+	int64_t began = leaser_now_us(leaser);
 	size_t count;
 
 	(void)OB_FAULT(OB_FAULT_LEASE_RENEW_BEFORE);
@@ -339,7 +344,7 @@ static int do_renew(struct ob_leaser *leaser, struct ob_err *err)
 		view_put(view, &leases[i], false, deadline_us(leaser, began));
 	view_unlock(leaser, lost > 0 || count > 0);
 	leaser->renew_us = began + renew_every_ms(&leaser->conf) * 1000;
-	leaser->renewed_us = now_us(leaser);
+	leaser->renewed_us = leaser_now_us(leaser);
 	/* While we hold nothing, the number of partitions may change at any time. */
 	if (count == 0)
 		leaser->seeded = false;
@@ -383,7 +388,7 @@ static void balance_view(struct ob_leaser *leaser, uint32_t share)
 		}
 	}
 	leaser->want = kept < share ? share - kept : 0;
-	leaser->looked = false;
+	leaser->has_free = false;
 	view_unlock(leaser, changed);
 }
 
@@ -391,7 +396,7 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_worker *workers;
 	size_t count, index = 0;
-	int64_t every = min_i64(BALANCE_MS, leaser->conf.lease_renew_ms);
+	int64_t every = leaser_min_i64(BALANCE_MS, leaser->conf.lease_renew_ms);
 
 	ob_arena_reset(&leaser->arena, SIZE_MAX);
 
@@ -399,7 +404,7 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 				 &count, err);
 	if (r < 0)
 		return r;
-	leaser->balance_us = now_us(leaser) + every * 1000;
+	leaser->balance_us = leaser_now_us(leaser) + every * 1000;
 	leaser->reaped = false;
 	while (index < count && !ob_uuid_eq(&workers[index].id, &leaser->owner))
 		index++;
@@ -420,7 +425,7 @@ static int do_balance(struct ob_leaser *leaser, struct ob_err *err)
 }
 
 /* Read before taking: taking locks rows of the leases. */
-static int do_look(struct ob_leaser *leaser, struct ob_err *err)
+static int do_find_free(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_partition *partitions;
 	size_t count;
@@ -434,7 +439,7 @@ static int do_look(struct ob_leaser *leaser, struct ob_err *err)
 		return r;
 	for (size_t i = 0; i < count && !any; i++)
 		any = !partitions[i].leased;
-	leaser->looked = any;
+	leaser->has_free = any;
 	if (!any)
 		leaser->want = 0;
 	return 0;
@@ -443,7 +448,7 @@ static int do_look(struct ob_leaser *leaser, struct ob_err *err)
 static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 {
 	struct ob_lease *leases;
-	int64_t began = now_us(leaser);
+	int64_t began = leaser_now_us(leaser);
 	size_t count;
 
 	(void)OB_FAULT(OB_FAULT_LEASE_TAKE_BEFORE);
@@ -473,7 +478,7 @@ static int do_take(struct ob_leaser *leaser, struct ob_err *err)
 	return 0;
 }
 
-static bool is_answered(const struct ob_view_lease *lease)
+static bool lease_is_answered(const struct ob_view_lease *lease)
 {
 	return lease->lost || (lease->draining && lease->drained);
 }
@@ -484,7 +489,7 @@ static size_t gather_answered(const struct ob_lease_view *view, uint64_t *grants
 	size_t count = 0;
 
 	for (size_t i = 0; i < view->count; i++) {
-		if (is_answered(&view->leases[i]))
+		if (lease_is_answered(&view->leases[i]))
 			grants[count++] = view->leases[i].grant;
 	}
 	return count;
@@ -516,7 +521,7 @@ static int do_release(struct ob_leaser *leaser, struct ob_err *err)
 	gone_count = gather_answered(view, gone);
 	for (size_t i = 0; i < view->count; i++) {
 		lost = lost || view->leases[i].lost;
-		if (is_answered(&view->leases[i]) && !view->leases[i].lost)
+		if (lease_is_answered(&view->leases[i]) && !view->leases[i].lost)
 			partitions[count++] = view->leases[i].partition;
 	}
 	view_unlock(leaser, false);
@@ -570,14 +575,14 @@ static bool can_spare_a_call(struct ob_leaser *leaser, int64_t now)
 	struct ob_lease_view *view = view_lock(leaser);
 
 	for (size_t i = 0; i < view->count; i++)
-		end = min_i64(end, view->leases[i].deadline_us);
+		end = leaser_min_i64(end, view->leases[i].deadline_us);
 	view_unlock(leaser, false);
 	return now + calls * leaser->slow_us < end;
 }
 
 bool ob_leaser_is_urgent(const struct ob_leaser *leaser)
 {
-	int64_t now = now_us(leaser);
+	int64_t now = leaser_now_us(leaser);
 
 	return !leaser->failed && now >= leaser->retry_us &&
 	       (now >= leaser->beat_us || now >= leaser->renew_us);
@@ -592,7 +597,7 @@ static leaser_op *next_that_can_wait(struct ob_leaser *leaser, int64_t now)
 		return do_release;
 	/* Before the next balance, which a slow database would always find due. */
 	if (leaser->want > 0)
-		return leaser->looked ? do_take : do_look;
+		return leaser->has_free ? do_take : do_find_free;
 	if (now >= leaser->balance_us)
 		return leaser->reaped ? do_balance : do_reap;
 	return NULL;
@@ -621,14 +626,14 @@ static leaser_op *next_op(struct ob_leaser *leaser, int64_t now)
 	return now >= leaser->renew_us ? do_renew : NULL;
 }
 
-static void failed(struct ob_leaser *leaser, const struct ob_err *err)
+static void leaser_failed(struct ob_leaser *leaser, const struct ob_err *err)
 {
 	int64_t wait_ms = ob_backoff_next_ms(&leaser->backoff);
 
 	bool fresh = ob_metrics_error(leaser->conf.metrics, OB_ERROR_OF_STORE,
 				      ob_clock_real_us(leaser->conf.clock), err, NULL);
 
-	leaser->retry_us = now_us(leaser) + wait_ms * 1000;
+	leaser->retry_us = leaser_now_us(leaser) + wait_ms * 1000;
 	leaser->errors++;
 	/*
 	 * Perhaps our connection is gone, and the others take over at once: what we send now they
@@ -641,9 +646,9 @@ static void failed(struct ob_leaser *leaser, const struct ob_err *err)
 		leaser->err = *err;
 	}
 	/* An outage is one piece of news, not one for each attempt. */
-	if (!leaser->failed && !fresh && now_us(leaser) - leaser->said_us < SAY_US)
+	if (!leaser->failed && !fresh && leaser_now_us(leaser) - leaser->said_us < SAY_US)
 		return;
-	leaser->said_us = now_us(leaser);
+	leaser->said_us = leaser_now_us(leaser);
 	leaser->away = true;
 	if (leaser->conf.log)
 		ob_log(leaser->conf.log, leaser->failed ? OB_LOG_ERROR : OB_LOG_WARN,
@@ -664,15 +669,15 @@ static void say_back(struct ob_leaser *leaser)
 /* What is overdue waits for the renewal: see can_spare_a_call(). */
 static int64_t next_due(const struct ob_leaser *leaser, int64_t now)
 {
-	int64_t due = min_i64(leaser->beat_us, leaser->renew_us);
+	int64_t due = leaser_min_i64(leaser->beat_us, leaser->renew_us);
 
-	return leaser->balance_us > now ? min_i64(due, leaser->balance_us) : due;
+	return leaser->balance_us > now ? leaser_min_i64(due, leaser->balance_us) : due;
 }
 
 bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 {
 	struct ob_err err = OB_ERR_INIT;
-	int64_t now = now_us(leaser);
+	int64_t now = leaser_now_us(leaser);
 
 	*ret_wake_us = INT64_MAX;
 	if (leaser->failed)
@@ -691,9 +696,9 @@ bool ob_leaser_step(struct ob_leaser *leaser, int64_t *ret_wake_us)
 
 	int r = op(leaser, &err);
 
-	note_call_time(leaser, now_us(leaser) - now);
+	note_call_time(leaser, leaser_now_us(leaser) - now);
 	if (r < 0) {
-		failed(leaser, &err);
+		leaser_failed(leaser, &err);
 		*ret_wake_us = leaser->failed ? INT64_MAX : leaser->retry_us;
 		return false;
 	}

@@ -32,7 +32,7 @@ struct ob_view_lease {
 /* What leaser and worker share. */
 struct ob_lease_view {
 	pthread_mutex_t lock;     /* guards leases, count and partition_count */
-	_Atomic uint64_t version; /* grows with every change by the leaser: look without the lock */
+	_Atomic uint64_t version; /* grows with every change by the leaser; read without the lock */
 	_Atomic uint64_t answers; /* grows with every answer by the worker */
 	_Atomic bool cut;         /* the leaser cannot reach the store: send nothing */
 	struct ob_view_lease *leases; /* by partition, OB_PARTITIONS_MAX of room */
@@ -78,16 +78,16 @@ struct ob_leaser {
 	int64_t renewed_us; /* the end of the last renewal */
 	uint64_t answers;   /* of the view, as far as they are dealt with */
 	uint32_t share, want;
-	bool seeded, looked; /* the lease rows exist; some partition was free when we looked */
-	bool reaped;         /* since the last balance */
-	bool leaving;        /* its share is none */
-	int64_t said_us;     /* when the log last heard of a failing store; 0: never */
-	bool away;           /* the log has heard of it, and not that it is back */
-	uint32_t errors;     /* calls of the store that failed, since the start */
-	uint64_t told;       /* messages published as of the last beat */
-	int64_t told_us;     /* when that was; 0: there was none */
-	bool failed;         /* FATAL: see err */
-	struct ob_err err;   /* why it failed */
+	bool seeded, has_free; /* the lease rows exist; some partition was free when last asked */
+	bool reaped;           /* since the last balance */
+	bool leaving;          /* its share is none */
+	int64_t said_us;       /* when the log last heard of a failing store; 0: never */
+	bool away;             /* the log has heard of it, and not that it is back */
+	uint32_t errors;       /* calls of the store that failed, since the start */
+	uint64_t told;         /* messages published as of the last beat */
+	int64_t told_us;       /* when that was; 0: there was none */
+	bool failed;           /* FATAL: see err */
+	struct ob_err err;     /* why it failed */
 };
 
 void ob_leaser_init(struct ob_leaser *leaser, const struct ob_leaser_conf *conf);

@@ -19,7 +19,7 @@ void ob_metrics_read(struct ob_metrics *metrics, struct ob_metrics_data *ret)
 	ob_metrics_unlock(metrics);
 }
 
-static bool is_same(const struct ob_last_error *a, const struct ob_last_error *b)
+static bool is_same_error(const struct ob_last_error *a, const struct ob_last_error *b)
 {
 	return a->kind == b->kind && ob_uuid_eq(&a->message, &b->message) &&
 	       strcmp(a->text, b->text) == 0;
@@ -29,7 +29,7 @@ static bool is_same(const struct ob_last_error *a, const struct ob_last_error *b
 static bool take_same(struct ob_metrics_data *data, struct ob_last_error *error)
 {
 	for (uint32_t i = 0; i < data->error_count; i++) {
-		if (!is_same(&data->errors[i], error))
+		if (!is_same_error(&data->errors[i], error))
 			continue;
 		error->times += data->errors[i].times;
 		if (data->errors[i].at_us > error->at_us)

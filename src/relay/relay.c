@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A relay as a whole: connecting, starting, stopping, and looking at it. */
+/* A relay as a whole: connecting, starting, stopping, and reading its metrics. */
 #include "relay/relay.h"
 
 #include "base/rng.h"
@@ -28,7 +28,7 @@ static int make_eventfd(int *ret_fd, struct ob_err *err)
 	return 0;
 }
 
-static int open_store(void *arg, struct ob_store **ret_store, struct ob_err *err)
+static int open_relay_store(void *arg, struct ob_store **ret_store, struct ob_err *err)
 {
 	struct ob_relay *relay = arg;
 
@@ -54,13 +54,13 @@ static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 	if (r >= 0)
 		r = ob_lease_view_init(&slot->view, err);
 	if (r >= 0)
-		r = open_store(slot->relay, &slot->store, err);
+		r = open_relay_store(slot->relay, &slot->store, err);
 	if (r >= 0)
 		r = open_sink(slot->relay, &slot->sink, err);
 	if (r >= 0)
 		r = ob_store_thread_new(
 			&(struct ob_store_thread_conf){
-				.open = open_store,
+				.open = open_relay_store,
 				.arg = slot->relay,
 				.wake_fd = slot->wake_fd,
 				.idle_ms = SETTLER_IDLE_MS,
@@ -149,7 +149,7 @@ static int make_slot(struct ob_relay *relay, uint32_t index, struct ob_err *err)
 }
 
 /* Said once, at the start; not to be able to ask is no reason not to start. */
-static void advise(struct ob_relay *relay)
+static void advise_of_store(struct ob_relay *relay)
 {
 	struct ob_err ignored = OB_ERR_INIT;
 	struct ob_findings findings;
@@ -161,7 +161,7 @@ static void advise(struct ob_relay *relay)
 	ob_findings_done(&findings);
 }
 
-static int make_reader(struct ob_relay *relay, struct ob_err *err)
+static int make_relay_reader(struct ob_relay *relay, struct ob_err *err)
 {
 	const struct ob_config_relay *conf = relay->conf.relay;
 	struct ob_buf filter = OB_BUF_INIT(1000);
@@ -186,7 +186,7 @@ static int make_reader(struct ob_relay *relay, struct ob_err *err)
 	return r;
 }
 
-static int make_all(struct ob_relay *relay, struct ob_err *err)
+static int make_all_workers(struct ob_relay *relay, struct ob_err *err)
 {
 	const struct ob_config_relay *conf = relay->conf.relay;
 	uint32_t count = conf->workers > 0 ? conf->workers : 1;
@@ -195,14 +195,14 @@ static int make_all(struct ob_relay *relay, struct ob_err *err)
 	if (r >= 0)
 		r = make_eventfd(&relay->done_fd, err);
 	if (r >= 0)
-		r = open_store(relay, &relay->store, err);
+		r = open_relay_store(relay, &relay->store, err);
 	if (r >= 0)
 		r = ob_store_check(relay->store, err);
 	if (r >= 0)
-		r = make_reader(relay, err);
+		r = make_relay_reader(relay, err);
 	if (r < 0)
 		return r;
-	advise(relay);
+	advise_of_store(relay);
 	relay->slots = calloc(count, sizeof(*relay->slots));
 	if (!relay->slots)
 		return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating %u workers", count);
@@ -230,7 +230,7 @@ int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, 
 	ob_metrics_init(&relay->metrics, &(struct ob_uuid){ { 0 } });
 	/* A name that does not fit is cut: it is only shown to people. */
 	(void)gethostname(relay->hostname, sizeof(relay->hostname) - 1);
-	r = make_all(relay, err);
+	r = make_all_workers(relay, err);
 	if (r < 0) {
 		ob_err_context(err, "relay %s", conf->relay->name);
 		ob_relay_free(relay);
@@ -305,7 +305,7 @@ int ob_relay_start(struct ob_relay *relay, struct ob_err *err)
 		struct ob_retention_conf retention = {
 			.relay = relay->conf.relay->name,
 			.retention = relay->conf.retention,
-			.open = open_store,
+			.open = open_relay_store,
 			.arg = relay,
 			.metrics = &relay->metrics,
 			.clock = relay->clock,
@@ -391,7 +391,7 @@ static uint32_t count_elsewhere(struct ob_lease_view *view)
 	return n;
 }
 
-static int drain(struct ob_relay_slot *slot, struct ob_err *err)
+static int run_until_drained(struct ob_relay_slot *slot, struct ob_err *err)
 {
 	struct ob_step step;
 
@@ -436,7 +436,7 @@ int ob_relay_once(struct ob_relay *relay, struct ob_err *err)
 
 	relay->elsewhere = through ? count_elsewhere(&slot->view) : 0;
 
-	int r = drain(slot, err);
+	int r = run_until_drained(slot, err);
 
 	(void)ob_leaser_leave(&slot->leaser, &leave_err);
 	if (r >= 0 && slot->leaser.failed) {

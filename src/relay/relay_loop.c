@@ -30,19 +30,19 @@ void ob_relay_failed(struct ob_relay *relay, const struct ob_err *err)
 		ob_relay_stop(relay, OB_STOP_DRAIN);
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
+static int64_t loop_min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* Milliseconds from now to then, rounded up so that we do not wake too early and spin. */
-static int timeout_ms(const struct ob_clock *clock, int64_t until_us)
+static int loop_timeout_ms(const struct ob_clock *clock, int64_t until_us)
 {
 	int64_t left = until_us - ob_clock_boot_us(clock);
 
 	if (left <= 0)
 		return 0;
-	return (int)((min_i64(left, WAIT_MAX_US) + 999) / 1000);
+	return (int)((loop_min_i64(left, WAIT_MAX_US) + 999) / 1000);
 }
 
 void ob_relay_wait(const struct ob_relay_slot *slot, const struct ob_step *step, int64_t until_us)
@@ -54,7 +54,7 @@ void ob_relay_wait(const struct ob_relay_slot *slot, const struct ob_step *step,
 	};
 	eventfd_t value;
 
-	(void)poll(fds, 3, timeout_ms(slot->relay->clock, until_us));
+	(void)poll(fds, 3, loop_timeout_ms(slot->relay->clock, until_us));
 	if (fds[0].revents)
 		(void)!eventfd_read(slot->wake_fd, &value);
 }
@@ -98,7 +98,7 @@ void *ob_relay_worker_main(void *arg)
 			ob_relay_wake(relay->control_fd);
 		}
 		if (step.state == OB_WORKER_RUNNING && !step.worked)
-			ob_relay_wait(slot, &step, min_i64(step.wake_us, until));
+			ob_relay_wait(slot, &step, loop_min_i64(step.wake_us, until));
 	} while (step.state == OB_WORKER_RUNNING);
 	if (step.state == OB_WORKER_FAILED)
 		ob_relay_failed(relay, ob_worker_error(slot->worker));
@@ -119,7 +119,7 @@ bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us)
 	bool worked = ob_leaser_step(&slot->leaser, &wake);
 	uint64_t version = atomic_load(&slot->view.version);
 
-	*wake_us = min_i64(*wake_us, wake);
+	*wake_us = loop_min_i64(*wake_us, wake);
 	if (version != slot->version_seen) {
 		slot->version_seen = version;
 		ob_relay_wake(slot->wake_fd);
@@ -129,8 +129,12 @@ bool ob_relay_step_leaser(struct ob_relay_slot *slot, int64_t *wake_us)
 	return worked;
 }
 
-/* The worker is through: give its leases back, so that others need not wait for them to expire. */
-static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
+/*
+ * The worker is through: give its leases back, so that others need not wait for them to expire. Not
+ * before: what it has at the sink or to settle would be another's (P4). A store that does not
+ * answer must not keep the process from ending; the leases expire then.
+ */
+static void give_leases_back(struct ob_relay_slot *slot, int64_t *wake_us)
 {
 	struct ob_relay *relay = slot->relay;
 	struct ob_err err = OB_ERR_INIT;
@@ -139,7 +143,7 @@ static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
 			  relay->conf.relay->shutdown_timeout_ms * 1000;
 
 	if (now < slot->leave_us) {
-		*wake_us = min_i64(*wake_us, slot->leave_us);
+		*wake_us = loop_min_i64(*wake_us, slot->leave_us);
 		return;
 	}
 	if (ob_leaser_leave(&slot->leaser, &err) >= 0) {
@@ -147,7 +151,7 @@ static void leave(struct ob_relay_slot *slot, int64_t *wake_us)
 		return;
 	}
 	slot->leave_us = now + LEAVE_RETRY_US;
-	*wake_us = min_i64(*wake_us, slot->leave_us);
+	*wake_us = loop_min_i64(*wake_us, slot->leave_us);
 	if (err.kind != OB_ERR_FATAL && now < give_up &&
 	    atomic_load(&relay->stop) != (int)OB_STOP_NOW)
 		return;
@@ -187,7 +191,7 @@ static bool control_round(struct ob_relay *relay, int64_t *wake_us, bool *ret_le
 		struct ob_relay_slot *slot = &relay->slots[i];
 
 		if (!slot->left && atomic_load(&slot->finished))
-			leave(slot, wake_us);
+			give_leases_back(slot, wake_us);
 		else if (!slot->left)
 			worked = ob_relay_step_leaser(slot, wake_us) || worked;
 		left = left && slot->left;
@@ -209,7 +213,7 @@ void *ob_relay_control_main(void *arg)
 
 		if (left || worked)
 			continue;
-		(void)poll(&fd, 1, timeout_ms(relay->clock, wake));
+		(void)poll(&fd, 1, loop_timeout_ms(relay->clock, wake));
 		if (fd.revents)
 			(void)!eventfd_read(relay->control_fd, &value);
 	}

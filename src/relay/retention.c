@@ -27,7 +27,7 @@ struct ob_retention {
 };
 
 /* Wait, or until it is time to quit; then true. */
-static bool wait_ms(struct ob_retention *retention, int64_t ms)
+static bool retention_wait_ms(struct ob_retention *retention, int64_t ms)
 {
 	struct timespec until;
 	bool quit;
@@ -49,7 +49,7 @@ static bool wait_ms(struct ob_retention *retention, int64_t ms)
 }
 
 /* A reader that nobody runs keeps the log growing: someone must know. */
-static void say_held(struct ob_retention *retention, const struct ob_retained *done)
+static void log_held_rows(struct ob_retention *retention, const struct ob_retained *done)
 {
 	int64_t now = ob_clock_boot_us(retention->conf.clock);
 	int64_t still_us = ob_clock_real_us(retention->conf.clock) - done->held_us;
@@ -69,8 +69,8 @@ static void say_held(struct ob_retention *retention, const struct ob_retained *d
 	       OB_KI("still_ms", still_us / 1000));
 }
 
-static int remove_batch(struct ob_retention *retention, struct ob_retained *done,
-			struct ob_arena *arena, struct ob_err *err)
+static int retain_one_batch(struct ob_retention *retention, struct ob_retained *done,
+			    struct ob_arena *arena, struct ob_err *err)
 {
 	const struct ob_config_retention *conf = retention->conf.retention;
 	struct ob_retain retain = {
@@ -87,7 +87,7 @@ static int remove_batch(struct ob_retention *retention, struct ob_retained *done
 	return r;
 }
 
-static void failed(struct ob_retention *retention, const struct ob_err *err)
+static void retention_failed(struct ob_retention *retention, const struct ob_err *err)
 {
 	ob_metrics_error(retention->conf.metrics, OB_ERROR_OF_STORE,
 			 ob_clock_real_us(retention->conf.clock), err, NULL);
@@ -129,19 +129,19 @@ static bool remove_all(struct ob_retention *retention)
 		int64_t began = ob_clock_boot_us(retention->conf.clock);
 
 		ob_arena_reset(&arena, SIZE_MAX);
-		if (remove_batch(retention, &done, &arena, &err) < 0) {
-			failed(retention, &err);
+		if (retain_one_batch(retention, &done, &arena, &err) < 0) {
+			retention_failed(retention, &err);
 			break;
 		}
 		rows += done.rows;
 		parts += done.parts_dropped;
 		note_pass(retention, &done, rows, parts);
-		say_held(retention, &done);
+		log_held_rows(retention, &done);
 
 		int64_t took_ms = (ob_clock_boot_us(retention->conf.clock) - began) / 1000;
 
-		quit = wait_ms(retention,
-			       done.more ? took_ms * (100 - PACE_PERCENT) / PACE_PERCENT : 0);
+		quit = retention_wait_ms(
+			retention, done.more ? took_ms * (100 - PACE_PERCENT) / PACE_PERCENT : 0);
 	} while (done.more && !quit);
 	ob_arena_done(&arena);
 	/* Seldom used: the server gets its connection back. */
@@ -153,7 +153,8 @@ static void *retention_main(void *arg)
 {
 	struct ob_retention *retention = arg;
 
-	while (!wait_ms(retention, retention->conf.retention->every_ms) && remove_all(retention))
+	while (!retention_wait_ms(retention, retention->conf.retention->every_ms) &&
+	       remove_all(retention))
 		;
 	return NULL;
 }

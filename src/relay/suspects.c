@@ -35,7 +35,7 @@ static void forget_all(struct ob_suspects *suspects)
 }
 
 /* Its slot, or the free one where it belongs. */
-static struct ob_suspect *find(const struct ob_suspects *suspects, int64_t seq)
+static struct ob_suspect *find_suspect(const struct ob_suspects *suspects, int64_t seq)
 {
 	uint64_t hash = (uint64_t)seq * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)(hash >> 32) & suspects->mask;
@@ -47,26 +47,26 @@ static struct ob_suspect *find(const struct ob_suspects *suspects, int64_t seq)
 
 bool ob_suspects_has(const struct ob_suspects *suspects, int64_t seq)
 {
-	return suspects->accused > 0 && find(suspects, seq)->drops >= OB_SUSPECT_DROPS;
+	return suspects->accused > 0 && find_suspect(suspects, seq)->drops >= OB_SUSPECT_DROPS;
 }
 
 uint32_t ob_suspects_company(const struct ob_suspects *suspects, int64_t seq)
 {
 	if (!ob_suspects_has(suspects, seq))
 		return UINT32_MAX;
-	return find(suspects, seq)->drops > OB_SUSPECT_DROPS ? 0 : suspects->together - 1;
+	return find_suspect(suspects, seq)->drops > OB_SUSPECT_DROPS ? 0 : suspects->together - 1;
 }
 
 bool ob_suspects_drop(struct ob_suspects *suspects, int64_t seq, bool alone)
 {
-	struct ob_suspect *who = find(suspects, seq);
+	struct ob_suspect *who = find_suspect(suspects, seq);
 	bool passed;
 
 	suspects->together = 1;
 	if (who->seq == 0) {
 		if (suspects->used > suspects->mask / 2) {
 			forget_all(suspects);
-			who = find(suspects, seq);
+			who = find_suspect(suspects, seq);
 		}
 		suspects->used++;
 	}
@@ -91,7 +91,7 @@ void ob_suspects_pass(struct ob_suspects *suspects, int64_t seq)
 	suspects->passes++;
 	if (suspects->known == 0)
 		return;
-	who = find(suspects, seq);
+	who = find_suspect(suspects, seq);
 	if (who->drops == 0)
 		return;
 	suspects->known--;

@@ -18,7 +18,7 @@ static bool is_held(const struct ob_tx_worker *w, const struct ob_message *m)
 	return false;
 }
 
-static void hold(struct ob_tx_worker *w, const struct ob_message *m)
+static void tx_hold_key(struct ob_tx_worker *w, const struct ob_message *m)
 {
 	struct ob_str queue = ob_exception_queue(&w->decide, m);
 
@@ -39,8 +39,8 @@ static int run_handler(struct ob_tx_worker *w, const struct ob_message *m, struc
 }
 
 /* It is about this message: what follows. DOWN and FATAL are about all. */
-static int judge_failure(struct ob_tx_worker *w, size_t at, const struct ob_err *found,
-			 struct ob_err *err)
+static int tx_judge_failure(struct ob_tx_worker *w, size_t at, const struct ob_err *found,
+			    struct ob_err *err)
 {
 	const struct ob_message *m = &w->batch.messages[at];
 	struct ob_err failed = *found;
@@ -60,8 +60,8 @@ static int judge_failure(struct ob_tx_worker *w, size_t at, const struct ob_err 
 	return 0;
 }
 
-static void add_outcome(struct ob_tx_worker *w, const struct ob_message *m,
-			enum ob_outcome_kind kind, int64_t delay_ms, const char *error)
+static void tx_add_outcome(struct ob_tx_worker *w, const struct ob_message *m,
+			   enum ob_outcome_kind kind, int64_t delay_ms, const char *error)
 {
 	bool promote;
 
@@ -77,16 +77,16 @@ static void add_outcome(struct ob_tx_worker *w, const struct ob_message *m,
 }
 
 /* What has failed in an earlier run of this batch: it holds its key, or is dead. */
-static void add_failure(struct ob_tx_worker *w, size_t at)
+static void tx_add_failure(struct ob_tx_worker *w, size_t at)
 {
 	const struct ob_message *m = &w->batch.messages[at];
 	const struct ob_tx_failure *f = &w->failures[at];
 	bool dead = f->verdict.action == OB_ACT_DEAD;
 
 	if (!dead || w->decide.hold_dead)
-		hold(w, m);
-	add_outcome(w, m, dead ? OB_OUTCOME_DEAD : OB_OUTCOME_RETRY, f->verdict.delay_ms,
-		    f->err.msg);
+		tx_hold_key(w, m);
+	tx_add_outcome(w, m, dead ? OB_OUTCOME_DEAD : OB_OUTCOME_RETRY, f->verdict.delay_ms,
+		       f->err.msg);
 }
 
 enum ran { RAN, RAN_FAILED, RAN_ERROR };
@@ -100,29 +100,29 @@ static enum ran run_message(struct ob_tx_worker *w, size_t at, struct ob_err *er
 	if (!m->excepted && !ob_worker_is_wanted(&w->conf, m))
 		return RAN;
 	if (w->failures[at].failed) {
-		add_failure(w, at);
+		tx_add_failure(w, at);
 		return RAN;
 	}
 	if ((!m->excepted && m->held) || is_held(w, m)) {
-		add_outcome(w, m, OB_OUTCOME_PARK, 0, "");
+		tx_add_outcome(w, m, OB_OUTCOME_PARK, 0, "");
 		return RAN;
 	}
 	if (!m->excepted && m->delayed) {
 		if (w->decide.hold_delayed)
-			hold(w, m);
-		add_outcome(w, m, OB_OUTCOME_DELAY, 0, "");
+			tx_hold_key(w, m);
+		tx_add_outcome(w, m, OB_OUTCOME_DELAY, 0, "");
 		return RAN;
 	}
 	if (run_handler(w, m, &failed) < 0)
-		return judge_failure(w, at, &failed, err) < 0 ? RAN_ERROR : RAN_FAILED;
+		return tx_judge_failure(w, at, &failed, err) < 0 ? RAN_ERROR : RAN_FAILED;
 	w->handled[at] = true;
-	add_outcome(w, m, OB_OUTCOME_PUBLISHED, 0, "");
+	tx_add_outcome(w, m, OB_OUTCOME_PUBLISHED, 0, "");
 	return RAN;
 }
 
 /* ---- recording ------------------------------------------------------- */
 
-static struct ob_settle_part *part_of(struct ob_tx_worker *w, uint32_t partition)
+static struct ob_settle_part *tx_part_of(struct ob_tx_worker *w, uint32_t partition)
 {
 	for (size_t i = 0; i < w->settle_count; i++) {
 		if (w->settles[i].partition == partition)
@@ -132,7 +132,7 @@ static struct ob_settle_part *part_of(struct ob_tx_worker *w, uint32_t partition
 }
 
 /* Partitions that something was read of, or whose exceptions change. */
-static void collect_parts(struct ob_tx_worker *w)
+static void tx_collect_parts(struct ob_tx_worker *w)
 {
 	w->settle_count = 0;
 	for (size_t i = 0; i < w->read_count; i++) {
@@ -155,7 +155,7 @@ static void collect_parts(struct ob_tx_worker *w)
 static void count_outcomes(struct ob_tx_worker *w)
 {
 	for (uint32_t i = 0; i < w->batch.count; i++) {
-		struct ob_settle_part *part = part_of(w, w->batch.messages[i].partition);
+		struct ob_settle_part *part = tx_part_of(w, w->batch.messages[i].partition);
 
 		if (part && w->failures[i].failed)
 			part->failed++;
@@ -166,7 +166,7 @@ static void count_outcomes(struct ob_tx_worker *w)
 
 static int settle(struct ob_tx_worker *w, bool *ret_lost, struct ob_err *err)
 {
-	collect_parts(w);
+	tx_collect_parts(w);
 	count_outcomes(w);
 
 	struct ob_settle job = {
@@ -196,7 +196,7 @@ static int settle(struct ob_tx_worker *w, bool *ret_lost, struct ob_err *err)
 }
 
 /* Committed: what was read is behind us. */
-static void move_on(struct ob_tx_worker *w)
+static void tx_move_on(struct ob_tx_worker *w)
 {
 	for (size_t i = 0; i < w->read_count; i++)
 		ob_progress_set(&w->parts[w->read_parts[i].partition].progress,
@@ -270,7 +270,7 @@ int ob_tx_batch_run(struct ob_tx_worker *w, bool *ret_lost, struct ob_err *err)
 		r = run_once(w, ret_lost, err);
 	if (r != 0 || *ret_lost)
 		return r < 0 ? r : 0;
-	move_on(w);
+	tx_move_on(w);
 	tell_failures(w);
 	return 0;
 }

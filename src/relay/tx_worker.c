@@ -27,7 +27,7 @@ static int64_t now_of(const struct ob_tx_worker *w)
 
 /* ---- making ---------------------------------------------------------- */
 
-static bool make_room(struct ob_tx_worker *w)
+static bool tx_make_room(struct ob_tx_worker *w)
 {
 	size_t room = w->room = (size_t)w->conf.relay->batch_size + EXCEPTIONS + 1;
 
@@ -71,7 +71,7 @@ int ob_tx_worker_new(const struct ob_worker_conf *conf, struct ob_tx_worker **re
 	if (conf->sink->ops->statement)
 		r = ob_message_sql_parse(conf->store->ops, conf->sink->ops->statement(conf->sink),
 					 &w->sql, err);
-	if (r == 0 && !make_room(w))
+	if (r == 0 && !tx_make_room(w))
 		r = ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_FATAL, "allocating a worker");
 	if (r < 0) {
 		ob_tx_worker_free(w);
@@ -190,7 +190,7 @@ void ob_tx_worker_lose(struct ob_tx_worker *w, uint32_t partition)
 	drop_lease(w, hash);
 }
 
-static void take_lease(struct ob_tx_worker *w, const struct ob_view_lease *from)
+static void tx_take_lease(struct ob_tx_worker *w, const struct ob_view_lease *from)
 {
 	struct ob_tx_lease *lease = &w->leases[from->partition];
 
@@ -229,7 +229,7 @@ static bool take_view(struct ob_tx_worker *w)
 		}
 		keep[lease->partition] = !lease->draining && !lease->lost;
 		if (keep[lease->partition])
-			take_lease(w, lease);
+			tx_take_lease(w, lease);
 	}
 	(void)pthread_mutex_unlock(&view->lock);
 	for (uint32_t h = 0; h < w->partition_count; h++) {
@@ -240,7 +240,7 @@ static bool take_view(struct ob_tx_worker *w)
 }
 
 /* The fence: whoever had the partition before can record nothing any more. */
-static bool take_over(struct ob_tx_worker *w)
+static bool tx_take_over(struct ob_tx_worker *w)
 {
 	struct ob_err err = OB_ERR_INIT;
 	size_t count = 0;
@@ -345,7 +345,7 @@ static void note_careful(struct ob_tx_worker *w)
 		w->careful--;
 }
 
-static void run_batch(struct ob_tx_worker *w)
+static void tx_run_batch(struct ob_tx_worker *w)
 {
 	struct ob_err err = OB_ERR_INIT;
 	bool lost = false;
@@ -388,7 +388,7 @@ static bool read_and_run(struct ob_tx_worker *w)
 	}
 	bool found = w->batch.count > 0;
 	w->hungry = more;
-	run_batch(w);
+	tx_run_batch(w);
 	for (size_t i = 0; i < w->read_count; i++)
 		ob_progress_done(&w->read_parts[i].after);
 	if (found)
@@ -415,7 +415,7 @@ static bool check_news(struct ob_tx_worker *w)
 
 /* ---- stepping -------------------------------------------------------- */
 
-static void publish(struct ob_tx_worker *w)
+static void tx_publish(struct ob_tx_worker *w)
 {
 	if (!w->conf.metrics)
 		return;
@@ -427,13 +427,13 @@ static void publish(struct ob_tx_worker *w)
 	ob_metrics_unlock(w->conf.metrics);
 }
 
-static bool work(struct ob_tx_worker *w)
+static bool tx_work(struct ob_tx_worker *w)
 {
 	if (atomic_load(&w->stop) != (int)OB_STOP_NO) {
 		w->state = OB_WORKER_STOPPED;
 		return true;
 	}
-	return take_view(w) || take_over(w) || read_and_run(w) || check_news(w);
+	return take_view(w) || tx_take_over(w) || read_and_run(w) || check_news(w);
 }
 
 void ob_tx_worker_step(struct ob_tx_worker *w, struct ob_step *ret_step)
@@ -441,8 +441,8 @@ void ob_tx_worker_step(struct ob_tx_worker *w, struct ob_step *ret_step)
 	struct ob_step step = { .wake_us = INT64_MAX, .store_fd = -1, .sink_fd = -1 };
 
 	if (w->state == OB_WORKER_RUNNING) {
-		step.worked = work(w);
-		publish(w);
+		step.worked = tx_work(w);
+		tx_publish(w);
 	}
 	step.state = w->state;
 	if (step.state == OB_WORKER_RUNNING && !step.worked && w->lease_count > 0) {

@@ -84,7 +84,7 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 	ob_breaker_init(&worker->breaker);
 	ob_backoff_init(&worker->store_backoff, OB_WORKER_STORE_MS, OB_WORKER_STORE_CAP_MS);
 	ob_backoff_init(&worker->idle_backoff, OB_WORKER_IDLE_MS, relay->idle_backoff_ms);
-	ob_backoff_init(&worker->alone_backoff, OB_WORKER_ALONE_MS, OB_WORKER_ALONE_CAP_MS);
+	ob_backoff_init(&worker->unaided_backoff, OB_WORKER_UNAIDED_MS, OB_WORKER_UNAIDED_CAP_MS);
 	if (!conf->classify && relay->failure_count > 0) {
 		worker->conf.classify = ob_failures_classify;
 		worker->conf.classify_arg = &worker->conf.relay;
@@ -221,7 +221,10 @@ void ob_worker_nudge(struct ob_relay_worker *worker)
 	atomic_store(&worker->nudged, true);
 }
 
-/* Act on a new wish to stop. */
+/*
+ * Act on a new wish to stop. DRAIN: nothing more is sent, what is at the sink is waited for and
+ * recorded, so a stop repeats nothing (P4). NOW: what is at the sink is given up and comes again.
+ */
 static bool begin_stop(struct ob_relay_worker *worker)
 {
 	enum ob_stop stop = (enum ob_stop)atomic_load(&worker->stop);
@@ -239,6 +242,7 @@ static bool end_stop(struct ob_relay_worker *worker)
 {
 	bool tried = worker->stopping == OB_STOP_NOW && worker->store_retry_us > 0;
 
+	/* A settle that runs may have happened: to leave before its answer would be to guess. */
 	if (worker->stopping == OB_STOP_NO || worker->job_runs)
 		return false;
 	/* Told to leave at once, what the store would not take is left to the next owner. */
@@ -251,7 +255,7 @@ static bool end_stop(struct ob_relay_worker *worker)
 
 /* ---- stepping -------------------------------------------------------- */
 
-static bool try_settle(struct ob_relay_worker *worker)
+static bool worker_try_settle(struct ob_relay_worker *worker)
 {
 	return !worker->job_runs && ob_worker_now(worker) >= worker->store_retry_us &&
 	       ob_worker_settle(worker);
@@ -292,7 +296,7 @@ static bool work_ahead(struct ob_relay_worker *worker)
 {
 	if (!ob_worker_reads_ahead(worker))
 		return false;
-	return (ob_worker_settle_due(worker) && try_settle(worker)) ||
+	return (ob_worker_settle_due(worker) && worker_try_settle(worker)) ||
 	       ob_worker_take_over(worker) || ob_worker_read(worker);
 }
 
@@ -300,7 +304,7 @@ static bool work_ahead(struct ob_relay_worker *worker)
  * One thing at a time. What the sink gave comes first, then it gets more to do;
  * while it is at that, the store brings what comes next, and concurrently records what is over.
  */
-static bool work(struct ob_relay_worker *worker)
+static bool worker_work(struct ob_relay_worker *worker)
 {
 	if (worker->reading)
 		return work_while_reading(worker);
@@ -309,11 +313,11 @@ static bool work(struct ob_relay_worker *worker)
 		return true;
 	if (ob_worker_poll(worker, 0) || ob_worker_send(worker, false))
 		return true;
-	if (ob_worker_settle_due(worker) && try_settle(worker))
+	if (ob_worker_settle_due(worker) && worker_try_settle(worker))
 		return true;
 	if (ob_worker_take_over(worker) || ob_worker_read(worker) || ob_worker_send(worker, true))
 		return true;
-	if (ob_flight_outcome(&worker->flight) && try_settle(worker))
+	if (ob_flight_outcome(&worker->flight) && worker_try_settle(worker))
 		return true;
 	if (end_stop(worker) || ob_worker_check_news(worker))
 		return true;
@@ -323,14 +327,14 @@ static bool work(struct ob_relay_worker *worker)
 	return false;
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
+static int64_t worker_min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
 static int64_t read_wake(const struct ob_relay_worker *worker, int64_t now, int store_fd)
 {
-	int64_t wake = min_i64(worker->idle_until_us, worker->retry_due_us);
+	int64_t wake = worker_min_i64(worker->idle_until_us, worker->retry_due_us);
 
 	if (worker->stopping != OB_STOP_NO || !ob_worker_can_read(worker))
 		return INT64_MAX;
@@ -339,7 +343,7 @@ static int64_t read_wake(const struct ob_relay_worker *worker, int64_t now, int 
 	/* Full: an outcome will make room. */
 	if (ob_worker_is_hungry(worker))
 		return now + OB_WORKER_SINK_US;
-	return store_fd < 0 ? min_i64(wake, now + OB_WORKER_CHECK_US) : wake;
+	return store_fd < 0 ? worker_min_i64(wake, now + OB_WORKER_CHECK_US) : wake;
 }
 
 static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_step *step)
@@ -354,17 +358,17 @@ static int64_t next_wake(const struct ob_relay_worker *worker, const struct ob_s
 			       ? INT64_MAX
 			       : now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US);
 	if (worker->flight.in_flight > 0)
-		wake = min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
+		wake = worker_min_i64(wake, now + (step->sink_fd < 0 ? 1000 : OB_WORKER_SINK_US));
 	if (worker->stopping == OB_STOP_NO && !worker->job_runs)
-		wake = min_i64(wake, worker->flush_us);
+		wake = worker_min_i64(wake, worker->flush_us);
 	if (oldest && !worker->job_runs)
-		wake = min_i64(wake, oldest->since_us + OB_WORKER_SETTLE_US);
+		wake = worker_min_i64(wake, oldest->since_us + OB_WORKER_SETTLE_US);
 	if (worker->untaken > 0 || (worker->settles && !worker->job_runs))
-		wake = min_i64(wake, worker->store_retry_us);
+		wake = worker_min_i64(wake, worker->store_retry_us);
 	if (worker->flight.queued > 0)
-		wake = min_i64(wake, worker->breaker.state == OB_BREAKER_OPEN
-					     ? worker->breaker.open_until_us
-					     : now + OB_WORKER_SINK_US);
+		wake = worker_min_i64(wake, worker->breaker.state == OB_BREAKER_OPEN
+						    ? worker->breaker.open_until_us
+						    : now + OB_WORKER_SINK_US);
 	if (worker->store_retry_us > 0 && wake < worker->store_retry_us &&
 	    worker->flight.in_flight == 0)
 		wake = worker->store_retry_us;
@@ -398,7 +402,7 @@ static void publish_waits(const struct ob_relay_worker *worker, struct ob_metric
 	data->waits[reason] = worker->flight.queued;
 }
 
-static void publish(struct ob_relay_worker *worker)
+static void publish_metrics(struct ob_relay_worker *worker)
 {
 	struct ob_metrics_data *data;
 	const struct ob_entry *oldest = ob_flight_settling(&worker->flight);
@@ -439,10 +443,10 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step)
 		return;
 	}
 	if (worker->state == OB_WORKER_RUNNING) {
-		step.worked = work(worker);
+		step.worked = worker_work(worker);
 		check_probe(worker);
 		ob_worker_say_drained(worker);
-		publish(worker);
+		publish_metrics(worker);
 	}
 	step.state = worker->state;
 	step.beside_us = worker->job_runs ? worker->settle_began_us : 0;

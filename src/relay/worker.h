@@ -38,7 +38,7 @@ typedef void ob_failed_fn(void *arg, const struct ob_worker_failure *failure);
 typedef bool ob_wants_fn(void *arg, const struct ob_message *message);
 
 struct ob_worker_conf {
-	const struct ob_config_relay *relay; /* its store and sink members are not looked at */
+	const struct ob_config_relay *relay; /* its store and sink members are not used */
 	struct ob_uuid id;                   /* the owner of the leases */
 	struct ob_store *store;              /* all borrowed, and outlive the worker */
 	struct ob_sink *sink;
@@ -104,7 +104,7 @@ void ob_worker_step(struct ob_relay_worker *worker, struct ob_step *ret_step);
  */
 void ob_worker_stop(struct ob_relay_worker *worker, enum ob_stop how);
 
-/* Look for work at the next step, whatever the idle backoff says. Any thread. */
+/* Read the log at the next step, whatever the idle backoff says. Any thread. */
 void ob_worker_nudge(struct ob_relay_worker *worker);
 
 /* Nothing in memory, and the last read of every partition found nothing. */

@@ -29,9 +29,9 @@ enum {
 	OB_WORKER_IDLE_MS = 10,        /* first wait after finding nothing */
 	OB_WORKER_STORE_MS = 50,       /* first wait after a store error */
 	OB_WORKER_STORE_CAP_MS = 1000,
-	OB_WORKER_ALONE_MS =
+	OB_WORKER_UNAIDED_MS =
 		10000, /* settle without the settler after it has failed; then longer */
-	OB_WORKER_ALONE_CAP_MS = 300000,
+	OB_WORKER_UNAIDED_CAP_MS = 300000,
 };
 
 /* A partition (by hash) as the worker knows it. */
@@ -113,7 +113,7 @@ struct ob_relay_worker {
 	struct ob_flight_batch *read_batch; /* what it fills */
 	int read_lane;
 	int64_t read_began_us;
-	bool reading; /* read_ahead has it, and the store with it: see work() in worker.c */
+	bool reading; /* read_ahead has it, and the store with it: see worker_work() in worker.c */
 
 	/* what is not recorded yet, and the settle that runs */
 	struct ob_worker_tally tally[OB_FLIGHT_PARTITIONS];
@@ -128,9 +128,9 @@ struct ob_relay_worker {
 	struct ob_settle_job job;
 	bool settles;  /* it was collected and the store has not answered it */
 	bool job_runs; /* the settler has it */
-	int64_t settle_began_us, alone_until_us;
+	int64_t settle_began_us, unaided_until_us;
 	int64_t settle_slow_us; /* the slowest settle of late */
-	struct ob_backoff alone_backoff;
+	struct ob_backoff unaided_backoff;
 };
 
 static inline int64_t ob_worker_now(const struct ob_relay_worker *worker)

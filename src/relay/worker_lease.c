@@ -3,10 +3,14 @@
 #include "relay/faultpoints.h"
 #include "relay/worker_impl.h"
 
-static void answer(struct ob_relay_worker *worker, uint32_t hash, bool drained);
+static void answer_lease(struct ob_relay_worker *worker, uint32_t hash, bool drained);
 
-/* Forget one lane of it. What is at the sink would otherwise still go out. */
-static void forget(struct ob_relay_worker *worker, uint32_t partition)
+/*
+ * Forget one lane of it. The new owner sends from its own progress on; what the sink has not taken
+ * yet of ours would come after that and repeat more than was in flight (P4), so the sink forgets
+ * it.
+ */
+static void forget_lane(struct ob_relay_worker *worker, uint32_t partition)
 {
 	struct ob_worker_tally *tally = &worker->tally[partition];
 
@@ -23,12 +27,12 @@ void ob_worker_lose(struct ob_relay_worker *worker, uint32_t hash, bool say)
 	struct ob_worker_part *part = &worker->parts[hash];
 
 	if (say)
-		answer(worker, hash, false);
+		answer_lease(worker, hash, false);
 	worker->draining -= part->owned && part->draining;
 	worker->untaken -= part->owned && !part->taken;
 	part->owned = part->draining = part->said = part->taken = false;
 	for (uint32_t lane = 0; lane < OB_LANES; lane++)
-		forget(worker, ob_worker_number(worker, hash, lane));
+		forget_lane(worker, ob_worker_number(worker, hash, lane));
 }
 
 static void copy_view(struct ob_relay_worker *worker)
@@ -57,15 +61,17 @@ static void copy_view(struct ob_relay_worker *worker)
 	worker->partition_count = partition_count;
 }
 
-static void take_lease(struct ob_relay_worker *worker, const struct ob_view_lease *lease)
+static void worker_take_lease(struct ob_relay_worker *worker, const struct ob_view_lease *lease)
 {
 	struct ob_worker_part *part = &worker->parts[lease->partition];
 
+	/* Lost and granted again since we read the view: in between others may have worked on it.
+	 */
 	if (part->owned && part->grant != lease->grant)
 		ob_worker_lose(worker, lease->partition, false);
 	/*
-	 * What we published under the lease before may yet turn out not to be recorded, and then
-	 * must be first again: nothing after it may go out until that is known.
+	 * P3: what we published under the lease before may yet turn out not to be recorded, and
+	 * then must be first again: nothing after it may go out until that is known.
 	 */
 	if (!part->owned && ob_worker_is_settling(worker, lease->partition)) {
 		worker->view_waits = true;
@@ -106,7 +112,7 @@ bool ob_worker_take_view(struct ob_relay_worker *worker)
 		if (at < worker->view_count && worker->view[at].partition == p) {
 			/* What was refused to us stays lost until the leaser has read again. */
 			if (!worker->view[at].lost)
-				take_lease(worker, &worker->view[at]);
+				worker_take_lease(worker, &worker->view[at]);
 			at++;
 		} else if (worker->parts[p].owned) {
 			ob_worker_lose(worker, p, false);
@@ -198,7 +204,7 @@ bool ob_worker_take_over(struct ob_relay_worker *worker)
 /* ---- answers --------------------------------------------------------- */
 
 /* Tell the leaser about one of its leases, if it is still the same one. */
-static void answer(struct ob_relay_worker *worker, uint32_t hash, bool drained)
+static void answer_lease(struct ob_relay_worker *worker, uint32_t hash, bool drained)
 {
 	struct ob_lease_view *view = worker->conf.view;
 
@@ -220,7 +226,7 @@ static void answer(struct ob_relay_worker *worker, uint32_t hash, bool drained)
 	(void)pthread_mutex_unlock(&view->lock);
 }
 
-static bool is_empty(const struct ob_relay_worker *worker, uint32_t hash)
+static bool partition_is_empty(const struct ob_relay_worker *worker, uint32_t hash)
 {
 	for (uint32_t lane = 0; lane < OB_LANES; lane++) {
 		if (worker->flight.of_partition[ob_worker_number(worker, hash, lane)] > 0)
@@ -253,12 +259,12 @@ void ob_worker_say_drained(struct ob_relay_worker *worker)
 	for (uint32_t p = 0; worker->draining > 0 && p < worker->partition_count; p++) {
 		struct ob_worker_part *part = &worker->parts[p];
 
-		if (!part->owned || !part->draining || part->said || !is_empty(worker, p))
+		if (!part->owned || !part->draining || part->said || !partition_is_empty(worker, p))
 			continue;
 		if (is_ahead(worker, p))
 			worker->flush_us = 0;
 		else
-			answer(worker, p, true);
+			answer_lease(worker, p, true);
 	}
 }
 

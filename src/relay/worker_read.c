@@ -81,7 +81,7 @@ static size_t choose_parts(struct ob_relay_worker *worker, int lane, int64_t now
 }
 
 /* How many messages there is room for, worth a call. */
-static uint32_t room(struct ob_relay_worker *worker)
+static uint32_t room_for_read(struct ob_relay_worker *worker)
 {
 	uint32_t batch = worker->conf.relay->batch_size;
 	uint32_t left = worker->flight.conf.max_messages - worker->flight.count;
@@ -118,7 +118,7 @@ static bool is_due(struct ob_relay_worker *worker)
 
 /* ---- what a read brought --------------------------------------------- */
 
-static bool matches(const char *const *patterns, size_t count, struct ob_str text)
+static bool matches_patterns(const char *const *patterns, size_t count, struct ob_str text)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (ob_glob_match(ob_str(patterns[i]), text))
@@ -131,8 +131,9 @@ bool ob_worker_is_wanted(const struct ob_worker_conf *conf, const struct ob_mess
 {
 	const struct ob_config_relay *relay = conf->relay;
 
-	return matches(relay->types, relay->type_count, message->event_type) &&
-	       matches(relay->aggregates, relay->aggregate_count, message->aggregate_type) &&
+	return matches_patterns(relay->types, relay->type_count, message->event_type) &&
+	       matches_patterns(relay->aggregates, relay->aggregate_count,
+				message->aggregate_type) &&
 	       (!conf->wants || conf->wants(conf->wants_arg, message));
 }
 
@@ -159,8 +160,8 @@ static void take_in(struct ob_relay_worker *worker, struct ob_flight_batch *batc
 }
 
 /* Record where the read leads to; then its messages are open. */
-static int follow(struct ob_relay_worker *worker, struct ob_flight_batch *batch, size_t parts,
-		  struct ob_err *err)
+static int open_span(struct ob_relay_worker *worker, struct ob_flight_batch *batch, size_t parts,
+		     struct ob_err *err)
 {
 	uint64_t span = ob_track_span(worker->track, ob_worker_now(worker));
 	int r = 0;
@@ -235,7 +236,7 @@ static void finish_read(struct ob_relay_worker *worker)
 	uint32_t count = batch->batch.count;
 
 	if (job->base.r >= 0) {
-		job->base.r = follow(worker, batch, job->read.part_count, &job->base.err);
+		job->base.r = open_span(worker, batch, job->read.part_count, &job->base.err);
 		plan_next(worker, &batch->batch, worker->read_lane, &job->done);
 		for (size_t i = 0; i < job->read.part_count; i++)
 			ob_progress_done(&worker->read_parts[i].after);
@@ -266,7 +267,7 @@ bool ob_worker_reads_ahead(const struct ob_relay_worker *worker)
 	       flight->queued + flight->in_flight >= worker->conf.read_ahead_from;
 }
 
-static bool begin_beside(struct ob_relay_worker *worker)
+static bool begin_read_job(struct ob_relay_worker *worker)
 {
 	struct ob_store_thread *thread = worker->conf.read_ahead;
 
@@ -283,7 +284,7 @@ bool ob_worker_read(struct ob_relay_worker *worker)
 
 	if (!is_due(worker) || !ob_worker_can_read(worker))
 		return false;
-	left = room(worker);
+	left = room_for_read(worker);
 	worker->read_batch = left > 0 ? ob_flight_read_begin(&worker->flight) : NULL;
 	if (!worker->read_batch)
 		return false;
@@ -292,7 +293,7 @@ bool ob_worker_read(struct ob_relay_worker *worker)
 	if (worker->read_began_us >= worker->retry_due_us)
 		worker->retry_due_us = INT64_MAX;
 	plan_read(worker, left, choose_lane(worker, worker->read_began_us));
-	if (begin_beside(worker))
+	if (begin_read_job(worker))
 		return true;
 	job->base.r = job->base.call(&job->base, worker->conf.store, &job->base.err);
 	finish_read(worker);

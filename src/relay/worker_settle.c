@@ -12,13 +12,18 @@
 
 /* ---- when ------------------------------------------------------------ */
 
-/* A message that is not confirmed while others, read later, are: the position goes on without it.
+/*
+ * A message that is not confirmed while others, read later, are: the position goes on without it.
+ * It becomes an exception first, in the same transaction, so it is not lost when we crash (P1); and
+ * one slow receiver does not make all that others have confirmed be repeated then (P4).
  */
 static void spill_stragglers(struct ob_relay_worker *worker, int64_t now)
 {
 	struct ob_flight *flight = &worker->flight;
 	bool idle = flight->ready.next == &flight->ready && worker->unrecorded > 0;
 
+	/* During an outage nothing passes: a spill would turn all of it into exceptions for
+	 * nothing. */
 	if (now < worker->spill_us || flight->in_flight == 0 ||
 	    worker->breaker.state != OB_BREAKER_CLOSED)
 		return;
@@ -77,7 +82,7 @@ static bool add_change(struct ob_relay_worker *worker, const struct ob_entry *en
 }
 
 /* It has an outcome: progress need not wait for it any more. Once for each message. */
-static void count(struct ob_relay_worker *worker, struct ob_entry *entry, bool changes)
+static void count_outcome(struct ob_relay_worker *worker, struct ob_entry *entry, bool changes)
 {
 	struct ob_worker_tally *tally = &worker->tally[entry->message->partition];
 
@@ -108,7 +113,7 @@ static void collect_outcomes(struct ob_relay_worker *worker)
 	for (struct ob_entry *entry = ob_flight_outcome(&worker->flight); entry; entry = next) {
 		next = ob_flight_outcome_next(&worker->flight, entry);
 		ob_flight_unspill(&worker->flight, entry);
-		count(worker, entry, add_change(worker, entry, entry->outcome));
+		count_outcome(worker, entry, add_change(worker, entry, entry->outcome));
 		ob_flight_settle_begin(&worker->flight, entry);
 		add_settling(worker, entry, NULL);
 	}
@@ -166,7 +171,7 @@ static void unite_promotes(struct ob_relay_worker *worker)
  * over what was not ours. With changes the row is needed even where progress stands still: it is
  * the fence.
  */
-static void collect_parts(struct ob_relay_worker *worker, bool flush)
+static void collect_settle_parts(struct ob_relay_worker *worker, bool flush)
 {
 	uint32_t numbers = OB_LANES * worker->partition_count;
 
@@ -194,7 +199,7 @@ static void collect_parts(struct ob_relay_worker *worker, bool flush)
 	}
 }
 
-static struct ob_settle_part *find_part(struct ob_relay_worker *worker, uint32_t partition);
+static struct ob_settle_part *find_settle_part(struct ob_relay_worker *worker, uint32_t partition);
 
 /*
  * An exception that is out before progress covers its row: without it the row would be read from
@@ -208,7 +213,7 @@ static void keep_those_ahead(struct ob_relay_worker *worker)
 
 	for (size_t i = 0; i < worker->change_count; i++) {
 		struct ob_change *change = &worker->changes[i];
-		const struct ob_settle_part *part = find_part(worker, change->partition);
+		const struct ob_settle_part *part = find_settle_part(worker, change->partition);
 
 		if (change->kind != OB_CHANGE_REMOVE || !part)
 			continue;
@@ -226,7 +231,7 @@ static void keep_those_ahead(struct ob_relay_worker *worker)
 	}
 }
 
-static struct ob_settle_part *find_part(struct ob_relay_worker *worker, uint32_t partition)
+static struct ob_settle_part *find_settle_part(struct ob_relay_worker *worker, uint32_t partition)
 {
 	size_t low = 0, high = worker->part_count;
 
@@ -289,9 +294,15 @@ static void end_one(struct ob_relay_worker *worker, const struct ob_settling *se
 			return;
 	}
 
-	const struct ob_settle_part *part = find_part(worker, entry->message->partition);
+	const struct ob_settle_part *part = find_settle_part(worker, entry->message->partition);
 	/* Without a row there was nothing to write about it: progress will tell. */
 	enum ob_settled settled = part ? part->settled : OB_SETTLED;
+
+	/*
+	 * MOVED: an operator took the number; the epoch is still ours, so it is settled again with
+	 * the next one. LOST: the partition is another's, and he will send what we could not record
+	 * (P7): it is forgotten here, and nobody is told of it as if it were certain.
+	 */
 
 	if (settled == OB_SETTLE_MOVED && spill) {
 		entry->spill = OB_SPILL_WANTED;
@@ -377,10 +388,10 @@ static void end_settle(struct ob_relay_worker *worker)
 static bool may_run_beside(const struct ob_relay_worker *worker)
 {
 	return worker->conf.settler && ob_worker_is_hungry(worker) &&
-	       worker->stopping == OB_STOP_NO && ob_worker_now(worker) >= worker->alone_until_us;
+	       worker->stopping == OB_STOP_NO && ob_worker_now(worker) >= worker->unaided_until_us;
 }
 
-static bool begin_beside(struct ob_relay_worker *worker)
+static bool begin_settle_job(struct ob_relay_worker *worker)
 {
 	if (!worker->conf.settler->start(worker->conf.settler, &worker->job.base))
 		return false;
@@ -400,15 +411,15 @@ bool ob_worker_is_settling(const struct ob_relay_worker *worker, uint32_t hash)
 /* On our own connection now, and for a while: there may be no room for another one. */
 static void beside_failed(struct ob_relay_worker *worker, const struct ob_err *err)
 {
-	int64_t alone_ms = ob_backoff_next_ms(&worker->alone_backoff);
+	int64_t unaided_ms = ob_backoff_next_ms(&worker->unaided_backoff);
 
-	worker->alone_until_us = ob_worker_now(worker) + alone_ms * 1000;
+	worker->unaided_until_us = ob_worker_now(worker) + unaided_ms * 1000;
 	ob_metrics_error(worker->conf.metrics, OB_ERROR_OF_STORE,
 			 ob_clock_real_us(worker->conf.clock), err, NULL);
 	if (worker->conf.log)
 		ob_log(worker->conf.log, OB_LOG_WARN,
 		       "settling on a second connection failed, going on with one",
-		       OB_KV("relay", worker->conf.relay->name), OB_KI("for_ms", alone_ms),
+		       OB_KV("relay", worker->conf.relay->name), OB_KI("for_ms", unaided_ms),
 		       OB_KV("error", err->msg));
 }
 
@@ -420,7 +431,7 @@ bool ob_worker_settle_end(struct ob_relay_worker *worker)
 		return false;
 	worker->job_runs = false;
 	if (job->base.r >= 0) {
-		ob_backoff_reset(&worker->alone_backoff);
+		ob_backoff_reset(&worker->unaided_backoff);
 		end_settle(worker);
 		return true;
 	}
@@ -442,7 +453,7 @@ bool ob_worker_has_unrecorded(const struct ob_relay_worker *worker, uint32_t has
 
 /* ---- all of it ------------------------------------------------------- */
 
-static void collect(struct ob_relay_worker *worker)
+static void collect_settle(struct ob_relay_worker *worker)
 {
 	int64_t now = ob_worker_now(worker);
 	bool flush = now >= worker->flush_us;
@@ -451,7 +462,7 @@ static void collect(struct ob_relay_worker *worker)
 	collect_outcomes(worker);
 	collect_spills(worker);
 	unite_promotes(worker);
-	collect_parts(worker, flush);
+	collect_settle_parts(worker, flush);
 	keep_those_ahead(worker);
 	for (size_t i = 0; i < worker->part_count; i++) {
 		struct ob_progress own = { 0 };
@@ -495,7 +506,7 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 					 "");
 		}
 		worker->settle_began_us = ob_worker_now(worker);
-		collect(worker);
+		collect_settle(worker);
 		if (worker->settling_count + worker->part_count == 0)
 			return false;
 		worker->settles = true;
@@ -507,7 +518,7 @@ bool ob_worker_settle(struct ob_relay_worker *worker)
 	}
 	/* Only outcomes that the sink itself has acknowledged (or refused) are among these. */
 	(void)OB_FAULT(OB_FAULT_SETTLE_BEFORE);
-	if (may_run_beside(worker) && begin_beside(worker))
+	if (may_run_beside(worker) && begin_settle_job(worker))
 		return true;
 	if (ob_store_settle(worker->conf.store, &worker->job.settle, &err) < 0) {
 		ob_worker_store_failed(worker, "settling", &err);

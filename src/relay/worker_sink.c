@@ -31,7 +31,7 @@ static void log_opened(struct ob_relay_worker *worker, const char *why)
 		       OB_KV("relay", worker->conf.relay->name), OB_KV("error", why));
 }
 
-static void log_closed(const struct ob_relay_worker *worker)
+static void log_sink_back(const struct ob_relay_worker *worker)
 {
 	if (log_on(worker))
 		ob_log(worker->conf.log, OB_LOG_INFO, "sink is back, going on",
@@ -58,12 +58,12 @@ static void sink_down(struct ob_relay_worker *worker, const struct ob_err *err)
 
 /* ---- outcomes -------------------------------------------------------- */
 
-static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bool probe,
-		      int64_t now)
+static void send_succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bool probe,
+			   int64_t now)
 {
 	if ((probe || worker->breaker.state == OB_BREAKER_CLOSED) &&
 	    ob_breaker_success(&worker->breaker))
-		log_closed(worker);
+		log_sink_back(worker);
 	ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, entry->message),
 			false, now);
 	/* Other threads write it, too: not more often than it is worth. */
@@ -77,8 +77,8 @@ static void succeeded(struct ob_relay_worker *worker, struct ob_entry *entry, bo
 }
 
 /* What is about the message itself is reported; what is about the sink, the breaker reports. */
-static void report(struct ob_relay_worker *worker, const struct ob_entry *entry,
-		   const struct ob_verdict *verdict)
+static void report_failure(struct ob_relay_worker *worker, const struct ob_entry *entry,
+			   const struct ob_verdict *verdict)
 {
 	bool dead = verdict->action == OB_ACT_DEAD;
 	char id[OB_UUID_TEXT_SIZE];
@@ -98,7 +98,7 @@ static void report(struct ob_relay_worker *worker, const struct ob_entry *entry,
 }
 
 /* While most keys fail, a failure says nothing about its message. */
-static bool is_outage(const struct ob_relay_worker *worker)
+static bool is_in_outage(const struct ob_relay_worker *worker)
 {
 	return worker->breaker.alarm && worker->breaker.state != OB_BREAKER_CLOSED;
 }
@@ -175,7 +175,7 @@ static void take_for_outage(struct ob_relay_worker *worker, struct ob_entry *ent
 			 err.msg);
 }
 
-static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
+static void judge_entry(struct ob_relay_worker *worker, struct ob_entry *entry)
 {
 	const struct ob_message *message = entry->message;
 	int64_t now = ob_worker_now(worker);
@@ -188,7 +188,7 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 	if (answer && message->attempts == 0)
 		ob_breaker_note(&worker->breaker, ob_flight_key_hash(&worker->flight, message),
 				true, now);
-	if (answer && is_outage(worker)) {
+	if (answer && is_in_outage(worker)) {
 		verdict.action = OB_ACT_WAIT;
 	} else if (answer && entry->failure == OB_ERR_RETRY &&
 		   nothing_passed(worker, message, verdict.action == OB_ACT_DEAD)) {
@@ -197,11 +197,11 @@ static void judge(struct ob_relay_worker *worker, struct ob_entry *entry)
 	}
 	switch (verdict.action) {
 	case OB_ACT_RETRY:
-		report(worker, entry, &verdict);
+		report_failure(worker, entry, &verdict);
 		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_RETRY, verdict.delay_ms, now);
 		return;
 	case OB_ACT_DEAD:
-		report(worker, entry, &verdict);
+		report_failure(worker, entry, &verdict);
 		ob_flight_decide(&worker->flight, entry, OB_OUTCOME_DEAD, 0, now);
 		return;
 	case OB_ACT_WAIT:
@@ -241,12 +241,12 @@ static void probe_answered(struct ob_relay_worker *worker, int64_t now)
 
 	if (others_pass ? ob_breaker_success(&worker->breaker)
 			: ob_breaker_answer(&worker->breaker, now))
-		log_closed(worker);
+		log_sink_back(worker);
 }
 
 /* `own`: it is our own refusal; the receiver has not seen the message and said nothing. */
-static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struct ob_err *err,
-		   bool own)
+static void send_failed(struct ob_relay_worker *worker, struct ob_entry *entry, struct ob_err *err,
+			bool own)
 {
 	int64_t now = ob_worker_now(worker);
 	enum ob_err_kind kind = err->kind;
@@ -264,7 +264,7 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 		probe = false;
 	}
 	if (kind == OB_ERR_NONE) {
-		succeeded(worker, entry, probe, now);
+		send_succeeded(worker, entry, probe, now);
 		return;
 	}
 	if (kind == OB_ERR_DOWN && is_to_blame(worker, entry, err)) {
@@ -288,7 +288,7 @@ static void failed(struct ob_relay_worker *worker, struct ob_entry *entry, struc
 static void judge_all(struct ob_relay_worker *worker)
 {
 	for (struct ob_entry *own; (own = ob_flight_judge(&worker->flight));)
-		judge(worker, own);
+		judge_entry(worker, own);
 }
 
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
@@ -321,9 +321,9 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 		if (!entry)
 			continue;
 		if (worker->acks[i].err.kind == OB_ERR_NONE)
-			succeeded(worker, entry, is_probe(worker, entry), now);
+			send_succeeded(worker, entry, is_probe(worker, entry), now);
 		else
-			failed(worker, entry, &worker->acks[i].err, false);
+			send_failed(worker, entry, &worker->acks[i].err, false);
 		judge_all(worker);
 	}
 	return true;
@@ -334,7 +334,7 @@ bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms)
 enum { CHOICE = 64 }; /* messages that a probe is chosen from */
 
 /* Some things about a sink are only known once it is open. */
-static void advise(const struct ob_relay_worker *worker)
+static void advise_of_sink(const struct ob_relay_worker *worker)
 {
 	struct ob_findings findings;
 
@@ -347,7 +347,7 @@ static void advise(const struct ob_relay_worker *worker)
 	ob_findings_done(&findings);
 }
 
-static bool make_ready(struct ob_relay_worker *worker)
+static bool make_sink_ready(struct ob_relay_worker *worker)
 {
 	struct ob_err err = OB_ERR_INIT;
 
@@ -361,7 +361,7 @@ static bool make_ready(struct ob_relay_worker *worker)
 		return false;
 	}
 	worker->sink_ready = true;
-	advise(worker);
+	advise_of_sink(worker);
 	return true;
 }
 
@@ -391,12 +391,14 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry, int
 		worker->probe = ob_flight_tag(&worker->flight, entry);
 		ob_breaker_probe(&worker->breaker);
 	}
+	/* Nothing joins it until it is answered: else a lost connection would prove nothing (P5).
+	 */
 	if (alone)
 		worker->alone = ob_flight_tag(&worker->flight, entry);
 	ob_flight_sent(&worker->flight, entry, now);
 	if (r < 0) {
 		err.hung_up = false; /* before it was handed over: not because of it */
-		failed(worker, entry, &err, err.kind == OB_ERR_REJECT);
+		send_failed(worker, entry, &err, err.kind == OB_ERR_REJECT);
 		judge_all(worker);
 		return err.kind != OB_ERR_DOWN && err.kind != OB_ERR_FATAL && !probe;
 	}
@@ -447,7 +449,7 @@ static struct ob_entry *choose_probe(struct ob_relay_worker *worker)
 }
 
 /* The next message, or NULL. A probe that is always the same poison would never end it. */
-static struct ob_entry *choose(struct ob_relay_worker *worker, bool any)
+static struct ob_entry *choose_message(struct ob_relay_worker *worker, bool any)
 {
 	bool probe = worker->breaker.state == OB_BREAKER_HALF_OPEN;
 	struct ob_entry *entry = probe ? choose_probe(worker) : NULL;
@@ -499,10 +501,10 @@ bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 	worker->gate = ob_may_send(&facts);
 	if (worker->gate != OB_MAY_SEND)
 		return false;
-	if (!make_ready(worker))
+	if (!make_sink_ready(worker))
 		return true;
 	for (int i = 0; i < OB_WORKER_RUN; i++) {
-		struct ob_entry *entry = choose(worker, any);
+		struct ob_entry *entry = choose_message(worker, any);
 		int64_t now = ob_worker_now(worker);
 
 		if (!entry)

@@ -167,7 +167,7 @@ static void expect_full(void)
 OB_TEST(a_worker_whose_disk_is_full_says_so_and_goes_on_when_there_is_room)
 {
 	if (!rig_extra.volume) {
-		(void)printf("# N/A a full disk: mounting is not permitted here\n");
+		(void)printf("# SKIP a full disk: mounting is not permitted here\n");
 		return;
 	}
 	/* Ours, so that we see when it crashes. */

@@ -61,6 +61,7 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 	bool some = g->partitioned && g->retain->published_ms > 0;
 	char txid[24];
 
+	/* P1: no reader has passed anything yet. */
 	if (!bound->any || bound->seq <= 0)
 		return 0;
 	(void)snprintf(txid, sizeof(txid), "%" PRIu64, bound->txid);
@@ -86,6 +87,8 @@ static int remove_rows(struct retaining *g, struct ob_err *err)
 	return 0;
 }
 
+/* The bounds are those of progress that was recorded so long ago, not of today's: a row stays for
+ * `published` after the last reader has passed it. */
 static int remove_old(struct retaining *g, struct ob_err *err)
 {
 	struct pg_params p = { 0 };

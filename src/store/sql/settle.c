@@ -93,6 +93,10 @@ static int try_settle(struct ob_store *store, const struct ob_settle *settle,
 	OB_CLEANUP(ob_sql_done) struct ob_sql q;
 
 	ob_sql_begin(&q, store, alone ? OB_SQL_ALONE : OB_SQL_SETTLE, "settling");
+	/*
+	 * P7: the journal row comes first, and the changes apply only to partitions whose row was
+	 * inserted (`won`). A worker that was replaced finds its number taken and changes nothing.
+	 */
 	size_t journal = ob_sql_add(&q, OB_SQL_journal, args);
 	if (settle->change_count + settle->promote_count > 0) {
 		(void)ob_sql_add(&q, OB_SQL_won, args);
@@ -113,7 +117,10 @@ static struct ob_settle_part *find_part(struct ob_settle *settle, int64_t partit
 	return NULL;
 }
 
-/* Ours, an operator's, or another owner's. */
+/*
+ * Whose is the row that we met? Our own: the reply to an earlier try was lost, and it is recorded.
+ * Our epoch, but not our row: an operator's verb took the number. Another epoch, or no row: lost.
+ */
 static void judge_rows(struct ob_settle *settle, struct ob_sql_rows rows)
 {
 	enum { PARTITION, OURS, NEWEST, EPOCH };
@@ -133,7 +140,6 @@ static void judge_rows(struct ob_settle *settle, struct ob_sql_rows rows)
 	}
 }
 
-/* Which rows are there, and whose? Ours, an operator's, or another owner's. */
 static int judge_parts(struct ob_store *store, struct ob_settle *settle, const struct values *v,
 		       struct ob_err *err)
 {

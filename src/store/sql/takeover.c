@@ -51,9 +51,12 @@ static int take_row(struct taking *g, const struct ob_sql_rows *rows, struct ob_
 	uint64_t epoch = (uint64_t)ob_sql_int(rows, EPOCH);
 	struct ob_uuid owner = { { 0 } };
 
+	/* P7: a higher epoch was granted after ours, so the partition is that owner's: it stays
+	 * lost. */
 	if (at == g->count || epoch > g->owned[at].epoch)
 		return 0;
 	(void)ob_sql_uuid(rows, OWNER, &owner);
+	/* The owner before us settled between our read and our insert; his progress counts (P4). */
 	if (epoch < g->owned[at].epoch || !ob_uuid_eq(&owner, g->owner))
 		return 1;
 	g->owned[at].lost = false;
