@@ -166,7 +166,7 @@ static void open_watch(struct watch *w, const struct bench_subject *subject)
 	w->producers = (w->per_second + PER_PRODUCER - 1) / PER_PRODUCER;
 	for (uint32_t i = 0; i < w->producers; i++) {
 		/* by a plain INSERT: the library is of one of the two schemas */
-		void *producer = w->store->ops->producer.open(w->store, true);
+		void *producer = w->store->ops->producer.open(w->store, BENCH_BARE);
 
 		w->pacers[i] = (struct pacer){ .watch = w, .producer = producer, .first = i + 1 };
 	}

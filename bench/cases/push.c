@@ -57,7 +57,8 @@ static double push_all(const struct bench_case *c, struct bench_store *store, ui
 
 	for (uint32_t i = 0; i < c->producers; i++)
 		all[i] = (struct producing){ .ops = store->ops,
-					     .producer = store->ops->producer.open(store, bare),
+					     .producer = store->ops->producer.open(
+						     store, bare ? BENCH_BARE : BENCH_LIBRARY),
 					     .payload = payload,
 					     .first = i * share + 1,
 					     .count = share,

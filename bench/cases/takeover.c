@@ -126,7 +126,7 @@ static double run_turn(struct bench_env *env, const struct bench_subject *subjec
 
 	bench_subject_fill(subject, &nothing);
 	t.commit_us = bench_need(calloc(MESSAGES_MAX, sizeof(*t.commit_us)));
-	t.producer = t.store->ops->producer.open(t.store, true);
+	t.producer = t.store->ops->producer.open(t.store, BENCH_BARE);
 	void *follower = bench_follow_redis.open(subject->broker->address, "event_type");
 	if (pthread_create(&t.thread, NULL, produce, &t) != 0)
 		bench_fatal("cannot start a thread");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A private MariaDB with the settings of a small real one: the log is flushed at each commit. */
+/* A private MariaDB with the settings of a small real one: the log is flushed at each commit,
+ * to a disk. */
 #include "bench/fatal.h"
 #include "bench/store/sql_mysql.h"
 #include "bench/store/store.h"
@@ -29,7 +30,7 @@ static bool mysql_start(struct bench_store *store)
 	struct maria *m = bench_need(calloc(1, sizeof(*m)));
 
 	store->impl = m;
-	if (!mysql_server_start(&m->server, settings)) {
+	if (!mysql_server_start_on_disk(&m->server, settings)) {
 		(void)snprintf(store->reason, sizeof(store->reason), "%s", m->server.reason);
 		return false;
 	}
@@ -152,6 +153,15 @@ const struct bench_store_ops bench_store_mysql = {
 	.run = mysql_run,
 	.number = mysql_number,
 	.empty = mysql_empty,
+	.make_events =
+		"CREATE TABLE IF NOT EXISTS bench_events (position BIGINT AUTO_INCREMENT PRIMARY "
+		"KEY, id "
+		"VARBINARY(16) NOT NULL UNIQUE, aggregate_type VARCHAR(255) NOT NULL, aggregate_id "
+		"VARCHAR(255) NOT NULL, version BIGINT NOT NULL, event_type VARCHAR(255) NOT NULL, "
+		"payload "
+		"LONGTEXT NOT NULL CHECK (json_valid(payload)), created_at DATETIME(6) NOT NULL "
+		"DEFAULT "
+		"CURRENT_TIMESTAMP(6), UNIQUE (aggregate_type, aggregate_id, version))",
 	.find_log =
 		"SELECT count(*) FROM information_schema.tables WHERE table_schema = "
 		"DATABASE() AND table_name = 'outbox_batches'",

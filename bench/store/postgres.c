@@ -174,6 +174,16 @@ const struct bench_store_ops bench_store_postgres = {
 	.run = postgres_run,
 	.number = postgres_number,
 	.empty = postgres_empty,
+	.make_events =
+		"CREATE TABLE IF NOT EXISTS bench_events (position bigint GENERATED ALWAYS AS "
+		"IDENTITY "
+		"PRIMARY KEY, id uuid NOT NULL UNIQUE, aggregate_type text NOT NULL, aggregate_id "
+		"text NOT "
+		"NULL, version bigint NOT NULL, event_type text NOT NULL, payload json NOT NULL, "
+		"created_at "
+		"timestamptz NOT NULL DEFAULT clock_timestamp(), UNIQUE (aggregate_type, "
+		"aggregate_id, "
+		"version))",
 	.find_log = "SELECT count(*) FROM pg_tables WHERE tablename = 'outbox_batches'",
 	.calm = postgres_calm,
 	.load = postgres_load,

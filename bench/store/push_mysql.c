@@ -15,9 +15,8 @@
 
 enum { COLUMNS_MAX = 6, SQL_MAX = 1 << 20 };
 
-struct producer {
-	MYSQL *db;
-	outbox *ob; /* NULL: bare */
+struct inserter {
+	const char *table, *version; /* version: the name of that column */
 	MYSQL_STMT *push;
 	size_t prepared; /* rows of the statement */
 	size_t columns;  /* 6 with a version, else 5 */
@@ -25,30 +24,40 @@ struct producer {
 	struct ob_uuid *ids;
 };
 
-void *bench_mysql_producer_open(struct bench_store *store, bool bare)
+struct producer {
+	MYSQL *db;
+	outbox *ob; /* NULL: bare */
+	bool twice;
+	struct inserter log, events;
+};
+
+void *bench_mysql_producer_open(struct bench_store *store, enum bench_writer writer)
 {
 	struct producer *p = bench_need(calloc(1, sizeof(*p)));
 	struct outbox_error err;
 
 	p->db = bench_mysql_connect(store->url);
-	if (!bare && outbox_mysql_open(p->db, NULL, &p->ob, &err) < 0)
+	p->twice = writer == BENCH_TWICE;
+	p->log = (struct inserter){ .table = "outbox", .version = "sequence_number" };
+	p->events = (struct inserter){ .table = "bench_events", .version = "version" };
+	if (writer == BENCH_LIBRARY && outbox_mysql_open(p->db, NULL, &p->ob, &err) < 0)
 		bench_fatal("%s", err.message);
 	return p;
 }
 
-static void prepare(struct producer *p, size_t rows)
+static void prepare(MYSQL *db, struct inserter *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
 	ob_buf_addf(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "INSERT INTO %s (id, aggregate_type, aggregate_id, event_type, payload%s%s) "
 		    "VALUES ",
-		    p->columns > 5 ? ", sequence_number" : "");
+		    p->table, p->columns > 5 ? ", " : "", p->columns > 5 ? p->version : "");
 	for (size_t i = 0; i < rows; i++)
 		ob_buf_addf(&sql, "%s(?,?,?,?,?%s)", i ? "," : "", p->columns > 5 ? ",?" : "");
 	if (p->push)
 		(void)mysql_stmt_close(p->push);
-	p->push = bench_need(mysql_stmt_init(p->db));
+	p->push = bench_need(mysql_stmt_init(db));
 	if (mysql_stmt_prepare(p->push, ob_buf_str(&sql), sql.len) != 0)
 		bench_fatal("MariaDB: %s", mysql_stmt_error(p->push));
 	ob_buf_done(&sql);
@@ -65,13 +74,14 @@ static void bind(MYSQL_BIND *out, const void *bytes, size_t size)
 			     .buffer_length = size };
 }
 
-static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
+static void insert(MYSQL *db, struct inserter *p, const struct outbox_message *messages,
+		   size_t count)
 {
 	size_t columns = messages->sequence_number > 0 ? 6 : 5;
 
 	if (p->prepared != count || p->columns != columns) {
 		p->columns = columns;
-		prepare(p, count);
+		prepare(db, p, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct outbox_message *m = &messages[i];
@@ -91,6 +101,23 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 	}
 	if (mysql_stmt_bind_param(p->push, p->binds) != 0 || mysql_stmt_execute(p->push) != 0)
 		bench_fatal("MariaDB: %s", mysql_stmt_error(p->push));
+}
+
+static void insert_twice(struct producer *p, const struct outbox_message *message)
+{
+	struct outbox_message copy = *message;
+
+	copy.sequence_number = 0;
+	insert(p->db, &p->events, message, 1);
+	insert(p->db, &p->log, &copy, 1);
+}
+
+static void close_inserter(struct inserter *p)
+{
+	if (p->push)
+		(void)mysql_stmt_close(p->push);
+	free(p->binds);
+	free(p->ids);
 }
 
 /* An event: its stream and version stand in the message. */
@@ -113,8 +140,10 @@ double bench_mysql_produce(void *producer, const struct outbox_message *messages
 	struct outbox_error err;
 
 	bench_mysql_do(p->db, "START TRANSACTION");
-	if (!p->ob)
-		insert(p, messages, count);
+	if (p->twice)
+		insert_twice(p, messages);
+	else if (!p->ob)
+		insert(p->db, &p->log, messages, count);
 	else if (messages->sequence_number > 0)
 		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
@@ -129,10 +158,8 @@ void bench_mysql_producer_close(void *producer)
 	struct producer *p = producer;
 
 	outbox_close(p->ob);
-	if (p->push)
-		(void)mysql_stmt_close(p->push);
+	close_inserter(&p->log);
+	close_inserter(&p->events);
 	mysql_close(p->db);
-	free(p->binds);
-	free(p->ids);
 	free(p);
 }

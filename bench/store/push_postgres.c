@@ -14,32 +14,42 @@
 
 enum { COLUMNS_MAX = 6, ROWS_MAX = 1000, SQL_MAX = 1 << 20 };
 
-struct producer {
-	PGconn *conn;
-	outbox *ob;      /* NULL: bare */
-	size_t prepared; /* rows of the statement */
-	size_t columns;  /* 6 with a version, else 5 */
+/* A prepared INSERT; its name is the table's. */
+struct inserter {
+	const char *table, *version; /* version: the name of that column */
+	size_t prepared;             /* rows of the statement */
+	size_t columns;              /* 6 with a version, else 5 */
 };
 
-void *bench_pg_producer_open(struct bench_store *store, bool bare)
+struct producer {
+	PGconn *conn;
+	outbox *ob; /* NULL: bare */
+	bool twice;
+	struct inserter log, events;
+};
+
+void *bench_pg_producer_open(struct bench_store *store, enum bench_writer writer)
 {
 	struct producer *p = bench_need(calloc(1, sizeof(*p)));
 	struct outbox_error err;
 
 	p->conn = bench_pg_connect(store->url);
-	if (!bare && outbox_postgres_open(p->conn, NULL, &p->ob, &err) < 0)
+	p->twice = writer == BENCH_TWICE;
+	p->log = (struct inserter){ .table = "outbox", .version = "sequence_number" };
+	p->events = (struct inserter){ .table = "bench_events", .version = "version" };
+	if (writer == BENCH_LIBRARY && outbox_postgres_open(p->conn, NULL, &p->ob, &err) < 0)
 		bench_fatal("%s", err.message);
 	return p;
 }
 
-static void prepare(struct producer *p, size_t rows)
+static void prepare(PGconn *conn, struct inserter *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
 	ob_buf_addf(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "INSERT INTO %s (id, aggregate_type, aggregate_id, event_type, payload%s%s) "
 		    "VALUES ",
-		    p->columns > 5 ? ", sequence_number" : "");
+		    p->table, p->columns > 5 ? ", " : "", p->columns > 5 ? p->version : "");
 	for (size_t i = 0; i < rows; i++)
 		for (size_t c = 1; c <= p->columns; c++)
 			ob_buf_addf(&sql, "%s$%zu%s",
@@ -48,13 +58,15 @@ static void prepare(struct producer *p, size_t rows)
 					  : "(",
 				    i * p->columns + c, c == p->columns ? ")" : "");
 	if (p->prepared)
-		bench_pg_do(p->conn, "DEALLOCATE push");
-	PQclear(bench_pg_check(p->conn, PQprepare(p->conn, "push", ob_buf_str(&sql), 0, NULL)));
+		bench_pg_do(conn,
+			    p->table[0] == 'o' ? "DEALLOCATE outbox" : "DEALLOCATE bench_events");
+	PQclear(bench_pg_check(conn, PQprepare(conn, p->table, ob_buf_str(&sql), 0, NULL)));
 	ob_buf_done(&sql);
 	p->prepared = rows;
 }
 
-static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
+static void insert(PGconn *conn, struct inserter *p, const struct outbox_message *messages,
+		   size_t count)
 {
 	static _Thread_local struct outbox_id ids[ROWS_MAX];
 	const char *values[ROWS_MAX * COLUMNS_MAX];
@@ -68,7 +80,7 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 
 	if (p->prepared != count || p->columns != columns) {
 		p->columns = columns;
-		prepare(p, count);
+		prepare(conn, p, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const char **row = &values[i * columns];
@@ -82,8 +94,17 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 		if (columns > 5)
 			row[5] = number;
 	}
-	PQclear(bench_pg_check(p->conn, PQexecPrepared(p->conn, "push", (int)(count * columns),
-						       values, NULL, NULL, 0)));
+	PQclear(bench_pg_check(conn, PQexecPrepared(conn, p->table, (int)(count * columns), values,
+						    NULL, NULL, 0)));
+}
+
+static void insert_twice(struct producer *p, const struct outbox_message *message)
+{
+	struct outbox_message copy = *message;
+
+	copy.sequence_number = 0;
+	insert(p->conn, &p->events, message, 1);
+	insert(p->conn, &p->log, &copy, 1);
 }
 
 /* An event: its stream and version stand in the message. */
@@ -106,8 +127,10 @@ double bench_pg_produce(void *producer, const struct outbox_message *messages, s
 	struct outbox_error err;
 
 	bench_pg_do(p->conn, "BEGIN");
-	if (!p->ob)
-		insert(p, messages, count);
+	if (p->twice)
+		insert_twice(p, messages);
+	else if (!p->ob)
+		insert(p->conn, &p->log, messages, count);
 	else if (messages->sequence_number > 0)
 		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)

@@ -14,48 +14,58 @@
 
 enum { SQL_MAX = 1 << 20 };
 
-struct producer {
-	sqlite3 *db;
-	outbox *ob; /* NULL: bare */
+struct inserter {
+	const char *table, *version; /* version: the name of that column */
 	sqlite3_stmt *push;
 	size_t prepared; /* rows of the statement */
 	size_t columns;  /* 6 with a version, else 5 */
 };
 
-void *bench_sqlite_producer_open(struct bench_store *store, bool bare)
+struct producer {
+	sqlite3 *db;
+	outbox *ob; /* NULL: bare */
+	bool twice;
+	struct inserter log, events;
+};
+
+void *bench_sqlite_producer_open(struct bench_store *store, enum bench_writer writer)
 {
 	struct producer *p = bench_need(calloc(1, sizeof(*p)));
 	struct outbox_error err;
 
 	p->db = bench_sqlite_connect(store->url);
-	if (!bare && outbox_sqlite_open(p->db, NULL, &p->ob, &err) < 0)
+	p->twice = writer == BENCH_TWICE;
+	p->log = (struct inserter){ .table = "outbox", .version = "sequence_number" };
+	p->events = (struct inserter){ .table = "bench_events", .version = "version" };
+	if (writer == BENCH_LIBRARY && outbox_sqlite_open(p->db, NULL, &p->ob, &err) < 0)
 		bench_fatal("%s", err.message);
 	return p;
 }
 
-static void prepare(struct producer *p, size_t rows)
+static void prepare(sqlite3 *db, struct inserter *p, size_t rows)
 {
 	struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
 
 	ob_buf_addf(&sql,
-		    "INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload%s) "
+		    "INSERT INTO %s (id, aggregate_type, aggregate_id, event_type, payload%s%s) "
 		    "VALUES ",
-		    p->columns > 5 ? ", sequence_number" : "");
+		    p->table, p->columns > 5 ? ", " : "", p->columns > 5 ? p->version : "");
 	for (size_t i = 0; i < rows; i++)
 		ob_buf_addf(&sql, "%s(?,?,?,?,?%s)", i ? "," : "", p->columns > 5 ? ",?" : "");
 	(void)sqlite3_finalize(p->push);
-	p->push = bench_sqlite_prepare(p->db, ob_buf_str(&sql));
+	p->push = bench_sqlite_prepare(db, ob_buf_str(&sql));
 	ob_buf_done(&sql);
 	p->prepared = rows;
 }
 
-static void insert(struct producer *p, const struct outbox_message *messages, size_t count)
+static void insert(sqlite3 *db, struct inserter *p, const struct outbox_message *messages,
+		   size_t count)
 {
 	size_t columns = messages->sequence_number > 0 ? 6 : 5;
 
 	if (p->prepared != count || p->columns != columns) {
 		p->columns = columns;
-		prepare(p, count);
+		prepare(db, p, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct ob_uuid id = ob_uuid_new();
@@ -69,7 +79,16 @@ static void insert(struct producer *p, const struct outbox_message *messages, si
 		if (columns > 5)
 			(void)sqlite3_bind_int64(p->push, at + 6, messages[i].sequence_number);
 	}
-	(void)bench_sqlite_step(p->db, p->push);
+	(void)bench_sqlite_step(db, p->push);
+}
+
+static void insert_twice(struct producer *p, const struct outbox_message *message)
+{
+	struct outbox_message copy = *message;
+
+	copy.sequence_number = 0;
+	insert(p->db, &p->events, message, 1);
+	insert(p->db, &p->log, &copy, 1);
 }
 
 /* An event: its stream and version stand in the message. */
@@ -92,8 +111,10 @@ double bench_sqlite_produce(void *producer, const struct outbox_message *message
 	struct outbox_error err;
 
 	bench_sqlite_do(p->db, "BEGIN IMMEDIATE");
-	if (!p->ob)
-		insert(p, messages, count);
+	if (p->twice)
+		insert_twice(p, messages);
+	else if (!p->ob)
+		insert(p->db, &p->log, messages, count);
 	else if (messages->sequence_number > 0)
 		append(p->ob, messages);
 	else if (outbox_push(p->ob, messages, count, NULL, &err) < 0)
@@ -108,7 +129,8 @@ void bench_sqlite_producer_close(void *producer)
 	struct producer *p = producer;
 
 	outbox_close(p->ob);
-	(void)sqlite3_finalize(p->push);
+	(void)sqlite3_finalize(p->log.push);
+	(void)sqlite3_finalize(p->events.push);
 	(void)sqlite3_close(p->db);
 	free(p);
 }

@@ -16,7 +16,7 @@ void bench_mysql_fail(MYSQL *db) __attribute__((noreturn));
 
 /* ---- push_mysql.c ------------------------------------------------------- */
 
-void *bench_mysql_producer_open(struct bench_store *store, bool bare);
+void *bench_mysql_producer_open(struct bench_store *store, enum bench_writer writer);
 double bench_mysql_produce(void *producer, const struct outbox_message *messages, size_t count);
 void bench_mysql_producer_close(void *producer);
 

@@ -16,7 +16,7 @@ PGresult *bench_pg_check(PGconn *conn, PGresult *result);
 
 /* ---- push_postgres.c ---------------------------------------------------- */
 
-void *bench_pg_producer_open(struct bench_store *store, bool bare);
+void *bench_pg_producer_open(struct bench_store *store, enum bench_writer writer);
 double bench_pg_produce(void *producer, const struct outbox_message *messages, size_t count);
 void bench_pg_producer_close(void *producer);
 

@@ -17,7 +17,7 @@ void bench_sqlite_fail(sqlite3 *db) __attribute__((noreturn));
 
 /* ---- push_sqlite.c ------------------------------------------------------ */
 
-void *bench_sqlite_producer_open(struct bench_store *store, bool bare);
+void *bench_sqlite_producer_open(struct bench_store *store, enum bench_writer writer);
 double bench_sqlite_produce(void *producer, const struct outbox_message *messages, size_t count);
 void bench_sqlite_producer_close(void *producer);
 

@@ -88,6 +88,15 @@ const struct bench_store_ops bench_store_sqlite = {
 	.run = sqlite_run,
 	.number = sqlite_number,
 	.empty = sqlite_empty,
+	.make_events =
+		"CREATE TABLE IF NOT EXISTS bench_events (position INTEGER PRIMARY KEY, id BLOB "
+		"NOT NULL "
+		"UNIQUE, aggregate_type TEXT NOT NULL, aggregate_id TEXT NOT NULL, version INTEGER "
+		"NOT NULL, "
+		"event_type TEXT NOT NULL, payload TEXT NOT NULL CHECK (json_valid(payload)), "
+		"created_at "
+		"INTEGER NOT NULL DEFAULT (unixepoch()), UNIQUE (aggregate_type, aggregate_id, "
+		"version))",
 	.find_log = "SELECT count(*) FROM sqlite_master WHERE name = 'outbox_batches'",
 	.calm = sqlite_calm,
 	.load = sqlite_load,

@@ -30,10 +30,16 @@ struct bench_load {
 	uint64_t keys;       /* so many; 0: each message has one of its own */
 };
 
+/* Who writes. */
+enum bench_writer {
+	BENCH_LIBRARY, /* outbox_push(), or outbox_append() for a message with a sequence number */
+	BENCH_BARE,    /* a prepared INSERT of many rows into the log */
+	BENCH_TWICE,   /* a row of a table of events, and one of the log: as others store it */
+};
+
 /* An application that writes messages, each call one transaction. */
 struct bench_producer_ops {
-	/* `bare`: a prepared INSERT of many rows instead of outbox_push(). */
-	void *(*open)(struct bench_store *store, bool bare);
+	void *(*open)(struct bench_store *store, enum bench_writer writer);
 	/* Returns when it asked for the COMMIT, in us. */
 	double (*produce)(void *producer, const struct outbox_message *messages, size_t count);
 	void (*close)(void *producer);
@@ -52,6 +58,8 @@ struct bench_store_ops {
 	uint64_t (*number)(struct bench_store *store, const char *sql);
 	/* Empty a table; its numbers begin again. */
 	void (*empty)(struct bench_store *store, const char *table);
+	/* Makes the table bench_events: what any table of events has, with its indexes. */
+	const char *make_events;
 	const char *find_log; /* is 1 when there is a table outbox_batches */
 	/* Nothing of what was before is left to be written; the tables are empty. */
 	void (*calm)(struct bench_store *store);

@@ -51,6 +51,7 @@ struct outbox_plain {
 	int encrypted;       /* 1: it was */
 	int forgotten;       /* 1: its key is gone, for ever */
 	const char *subject; /* of an encrypted one */
+	int changed;         /* 1, with OUTBOX_EKEY: the key is right, the envelope was changed */
 };
 
 /*

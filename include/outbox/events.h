@@ -89,6 +89,17 @@ outbox_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
 				   sizeof(struct outbox_message), ret_ids, ret_done, err);
 }
 
+/* What this handle has appended since it was opened, for the metrics of your program. */
+struct outbox_append_counts {
+	size_t size;        /* of the struct as you know it: sizeof(struct outbox_append_counts) */
+	uint64_t appends;   /* that succeeded; their transactions may have been rolled back since */
+	uint64_t events;    /* that they stored */
+	uint64_t repeats;   /* of these, those that were stored before */
+	uint64_t conflicts; /* OUTBOX_ECONFLICT, and OUTBOX_EBUSY of a lost race */
+	uint64_t failures;  /* any other error */
+};
+OUTBOX_API void outbox_append_counted(const outbox *ob, struct outbox_append_counts *ret_counts);
+
 /* ---- reading --------------------------------------------------------- */
 
 /*

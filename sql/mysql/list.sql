@@ -66,12 +66,12 @@ m.{created_at}, m.{available_at}, {?occurred_at}m.{occurred_at}{/}{!occurred_at}
 {?causation_id}m.{causation_id}{/}{!causation_id}NULL AS `#causation_id`{/}
 
 -- name: message_columns
-{>message_fields}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/}
+{>message_fields}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL AS `#headers`{/}, {?+read_snapshot}m.{snapshot}{/}{!+read_snapshot}NULL AS `#snapshot`{/}
 
 -- name: list_columns
 -- A message, and what only a listing shows.
 SELECT STRAIGHT_JOIN {>message_fields}, IF(:brief, NULL, m.{payload}), {?headers}IF(:brief, NULL, m.{headers}){/}{!headers}NULL AS `#headers`{/},
-       {?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/}, {?snapshot}IF(:brief, NULL, m.{snapshot}){/}{!snapshot}NULL AS `#snapshot`{/},
+       {?snapshot}IF(:brief, NULL, m.{snapshot}){/}{!snapshot}NULL AS `#snapshot`{/}, {?partition_key}m.{partition_key}{/}{!partition_key}NULL AS `#partition_key`{/},
        e.last_error, {>view_now}, e.state, e.attempts, e.due, e.since, IF((e.seq IS NULL AND {>covered_now}) OR e.state = {=done}, {>published_at}, NULL),
        COALESCE(OCTET_LENGTH(m.{payload}), -1)
 

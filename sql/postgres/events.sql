@@ -141,6 +141,15 @@ BEGIN
 END
 $category$;
 
+-- name: append_expected
+-- A push of events of one stream, whose version must be the one before the first of them; else no row is stored. With max() no version that is
+-- missing below, where retention has removed it, can make a place look free.
+{>push}
+ WHERE ($10::bigint[])[1] - 1 = coalesce((SELECT max(o.{sequence_number}) FROM {outbox} AS o WHERE o.{target} = ($6::text[])[1]
+         AND o.{aggregate_type} = ($2::text[])[1] AND o.{aggregate_id} = ($3::text[])[1] AND o.{sequence_number} > 0), 0)
+   AND NOT EXISTS (SELECT 1 FROM {fn:streams} AS s WHERE s.target = ($6::text[])[1] AND s.aggregate_type = ($2::text[])[1]
+         AND s.aggregate_id = ($3::text[])[1] AND s.end_state > 0)
+
 -- name: category_named
 o.{seq}, o.{aggregate_id}, o.{sequence_number}, o.{id}{?+string_id}::uuid{/}, o.{event_type}, {?revision}o.{revision}{/}{!revision}1{/}, o.{payload},
 {?headers}o.{headers}{/}{!headers}NULL::json{/}, {?correlation_id}o.{correlation_id}{/}{!correlation_id}NULL::text{/},

@@ -60,7 +60,7 @@ LEFT JOIN LATERAL (SELECT b.* FROM {batches} AS b WHERE b.reader = :reader AND b
 -- name: list_rows
 -- Columns of the messages that "#found" names, in the order of src/store/sql/message.h.
 SELECT {>message_columns}, CASE WHEN :brief::bigint = 0 THEN m.{payload} END, {?headers}CASE WHEN :brief::bigint = 0 THEN m.{headers} END{/}{!headers}NULL::json{/},
-       {?partition_key}m.{partition_key}{/}{!partition_key}NULL::text{/}, {?snapshot}CASE WHEN :brief::bigint = 0 THEN m.{snapshot} END{/}{!snapshot}NULL::json{/}, e.last_error,
+       {?snapshot}CASE WHEN :brief::bigint = 0 THEN m.{snapshot} END{/}{!snapshot}NULL::json{/}, {?partition_key}m.{partition_key}{/}{!partition_key}NULL::text{/}, e.last_error,
        ({>view_of})::bigint, e.state::bigint, e.attempts::bigint, e.due, e.since, {>published_at},
        coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), -1)::bigint
   FROM "#found" AS f CROSS JOIN LATERAL (SELECT m.* FROM {outbox} AS m WHERE m.{seq} = f.seq OFFSET 0) AS m {>beside}

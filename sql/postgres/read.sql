@@ -2,7 +2,7 @@
 -- Names in "#.." cannot collide with a column of the layout.
 
 -- name: message_columns
--- A message but for its payload and headers, in the order of rows.h.
+-- A message but for its payload, headers and snapshot, in the order of rows.h.
 m.{seq}, m.{txid}, m.{id}, m.{aggregate_type}, m.{aggregate_id}, m.{event_type}, m.{ordering_key}, m.{target},
 m.{partition_no}, m.{priority}, m.{created_at}, m.{available_at}, {?occurred_at}m.{occurred_at}{/}{!occurred_at}m.{created_at}{/},
 {?revision}m.{revision}{/}{!revision}1{/}, {?sequence_number}m.{sequence_number}{/}{!sequence_number}NULL::bigint{/},
@@ -12,13 +12,16 @@ m.{partition_no}, m.{priority}, m.{created_at}, m.{available_at}, {?occurred_at}
 -- Large ones stay where they are; their size comes instead.
 CASE WHEN m."#size" <= $5::bigint THEN m.{payload} END,
 {?headers}CASE WHEN m."#size" <= $5::bigint THEN m.{headers} END{/}{!headers}NULL::json{/},
-CASE WHEN m."#size" > $5::bigint THEN coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), 0) + coalesce(octet_length({headers|NULL}::text), 0) END
+{?+read_snapshot}CASE WHEN m."#size" <= $5::bigint THEN m.{snapshot} END{/}{!+read_snapshot}NULL::json{/},
+CASE WHEN m."#size" > $5::bigint THEN coalesce(octet_length(m.{payload}{!+binary_payload}::text{/}), 0) + coalesce(octet_length({headers|NULL}::text), 0)
+  {?+read_snapshot}+ coalesce(octet_length(m.{snapshot}::text), 0){/} END
 
 -- name: size
 -- Bytes of payload and headers, and a few more. Only what is compressed must be unpacked for it.
 {?+binary_payload}coalesce(octet_length(m.{payload}), 0){/}
 {!+binary_payload}CASE WHEN pg_column_compression(m.{payload}) IS NOT NULL THEN octet_length(m.{payload}::text) ELSE coalesce(pg_column_size(m.{payload}), 0) END{/}
 {?headers}+ CASE WHEN m.{headers} IS NULL THEN 0 ELSE octet_length(m.{headers}::text) END{/}
+{?+read_snapshot}+ CASE WHEN m.{snapshot} IS NULL THEN 0 ELSE octet_length(m.{snapshot}::text) END{/}
 
 -- name: any_exception
 -- Asked once for each statement: without exceptions nothing more is asked. Not EXISTS, which may become a scan of all.
@@ -117,4 +120,5 @@ SELECT CASE WHEN has_sequence_privilege($1::bigint::oid, 'SELECT, USAGE') THEN p
 
 -- name: read_large
 -- The bodies of the messages $1.
-SELECT m.{seq}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL::json{/} FROM {outbox} AS m WHERE m.{seq} = ANY ($1::bigint[]) ORDER BY m.{seq}
+SELECT m.{seq}, m.{payload}, {?headers}m.{headers}{/}{!headers}NULL::json{/}, {?+read_snapshot}m.{snapshot}{/}{!+read_snapshot}NULL::json{/}
+  FROM {outbox} AS m WHERE m.{seq} = ANY ($1::bigint[]) ORDER BY m.{seq}

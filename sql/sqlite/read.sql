@@ -10,7 +10,7 @@ o.{created_at}, o.{available_at}, {?occurred_at}o.{occurred_at}{/}{!occurred_at}
 {?causation_id}o.{causation_id}{/}{!causation_id}NULL{/}
 
 -- name: message_columns
-{>message_fields}, o.{payload}, {?headers}o.{headers}{/}{!headers}NULL{/}
+{>message_fields}, o.{payload}, {?headers}o.{headers}{/}{!headers}NULL{/}, {?+read_snapshot}o.{snapshot}{/}{!+read_snapshot}NULL{/}
 
 -- name: position
 -- Of reader r in the partition of row o: up to here, everything without an exception is delivered.
@@ -154,7 +154,7 @@ WITH found AS (SELECT o.{seq} AS seq FROM {outbox} AS o
 
 -- name: list_rows
 SELECT {>message_fields}, iif(:brief, NULL, o.{payload}), {?headers}iif(:brief, NULL, o.{headers}){/}{!headers}NULL{/},
-       {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/}, {?snapshot}iif(:brief, NULL, o.{snapshot}){/}{!snapshot}NULL{/}, e.last_error,
+       {?snapshot}iif(:brief, NULL, o.{snapshot}){/}{!snapshot}NULL{/}, {?partition_key}o.{partition_key}{/}{!partition_key}NULL{/}, e.last_error,
        (SELECT {>view_number} FROM (SELECT {>view_until_now} :now {>view_after_now} AS view) AS w), e.state, e.attempts, e.due, e.since, {>published_at},
        coalesce(length(CAST(o.{payload} AS BLOB)), -1)
 {>beside};

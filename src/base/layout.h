@@ -90,6 +90,7 @@ struct ob_layout {
 	char column[OB_COL_COUNT][OB_IDENT_SIZE]; /* "": switched off */
 	bool string_id;                           /* the id column holds canonical text */
 	bool binary_payload;                      /* the payload column holds bytes */
+	bool read_snapshot;                       /* a relay sends snapshots: reads bring them */
 	struct ob_source source;
 };
 

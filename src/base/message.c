@@ -67,7 +67,7 @@ bool ob_batch_own(struct ob_batch *batch, struct ob_message *message)
 		if (!ob_arena_copy(&batch->arena, *texts[i], texts[i]))
 			return false;
 	}
-	batch->bytes += message->payload.n + message->headers.n;
+	batch->bytes += message->payload.n + message->headers.n + message->snapshot.n;
 	return true;
 }
 

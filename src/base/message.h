@@ -41,6 +41,7 @@ struct ob_message {
 	struct ob_str aggregate_type, aggregate_id, event_type;
 	struct ob_str payload; /* p NULL: a tombstone */
 	struct ob_str headers;
+	struct ob_str snapshot; /* of the aggregate; a read brings it where a relay sends it */
 	struct ob_str correlation_id, causation_id;
 	struct ob_str key; /* the ordering key; p NULL: unordered */
 	struct ob_str target;
@@ -57,10 +58,11 @@ struct ob_message {
 	bool excepted;       /* it has a row in the exceptions */
 	struct ob_str queue; /* read: that row's; p NULL: none */
 	bool held;           /* read: its queue has an exception */
+	bool garbled;        /* its payload is encrypted, and was changed: it cannot be sent */
 	bool delayed;        /* read: available_at lies ahead of the database's now */
 
 	/* list only: */
-	struct ob_str partition_key, snapshot, last_error;
+	struct ob_str partition_key, last_error;
 	enum ob_view view;
 	int64_t due_us, since_us, published_at_us; /* 0: not set */
 	int64_t payload_bytes;                     /* -1: a tombstone */
@@ -78,7 +80,7 @@ struct ob_batch {
 	struct ob_arena arena; /* everything the messages point to */
 	struct ob_message *messages;
 	uint32_t count, capacity;
-	size_t bytes; /* payload and headers, for limits */
+	size_t bytes; /* payload, headers and snapshot, for limits */
 };
 
 enum { OB_BATCH_KEEP = 8 << 20 }; /* memory kept across resets */

@@ -150,6 +150,8 @@ static bool begin_section(struct expansion *x, bool when, struct ob_str name)
 		on = x->layout->string_id;
 	} else if (is(name, "+binary_payload")) {
 		on = x->layout->binary_payload;
+	} else if (is(name, "+read_snapshot")) {
+		on = x->layout->read_snapshot;
 	} else {
 		const char *column = name_of(x->layout, name);
 		if (!column)

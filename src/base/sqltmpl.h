@@ -15,7 +15,8 @@
  *   {at_source:copy}         {name:copy} with the schema of that table before it
  *   {=partition_count}       a number given by the caller
  *   {>columns}               another template as a whole; tools/embed-sql puts it in
- *   {?+string_id}..{/}       ... only when the layout flag (string_id, binary_payload) is set;
+ *   {?+string_id}..{/}       ... only when the layout flag (string_id, binary_payload,
+ *                            read_snapshot) is set;
  *                            {!+string_id}..{/} when it is not
  *
  * Sections do not nest. A brace is written {{ . An unknown name is a bug of

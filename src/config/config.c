@@ -42,6 +42,15 @@ void ob_config_free(struct ob_config *config)
 	free(config);
 }
 
+static bool sends_snapshots(const struct ob_config_route *route)
+{
+	bool any = route->snapshot;
+
+	for (size_t i = 0; i < route->rule_count; i++)
+		any = any || route->rules[i].route.snapshot;
+	return any;
+}
+
 /* The relays are read before the layout. */
 static void note_layout(struct ob_walk *walk, const struct ob_yaml *root, struct ob_config *config)
 {
@@ -49,6 +58,9 @@ static void note_layout(struct ob_walk *walk, const struct ob_yaml *root, struct
 
 	for (size_t i = 0; i < config->relay_count; i++)
 		config->relays[i].layout_written = written;
+	for (size_t i = 0; i < config->relay_count && config->layout.column[OB_COL_snapshot][0];
+	     i++)
+		config->layout.read_snapshot |= sends_snapshots(&config->relays[i].route);
 	for (size_t i = 0; i < config->consumer_count; i++)
 		config->consumers[i].layout_written = written;
 }

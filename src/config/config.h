@@ -56,6 +56,7 @@ struct ob_config_route {
 	const char *content_type; /* NULL: as stored */
 	const char *source;       /* of CloudEvents */
 	int envelope;             /* enum ob_envelope */
+	bool snapshot;            /* the snapshot goes out, too */
 	const struct ob_config_header *headers;
 	size_t header_count;
 
@@ -87,10 +88,11 @@ struct ob_config_relay {
 	const char *layout_written;
 	const struct ob_config_store *store;
 	const struct ob_config_sink *sink;
-	const char *reads;   /* the target of its messages; several relays may read one */
-	enum ob_start start; /* of a reader that is new: BEGINNING, END or TIME */
-	int64_t start_at;    /* TIME: microseconds since 1970 */
-	const char **types;  /* patterns (base/glob.h) of event_type; none: any */
+	const char *master_keys; /* with which it decrypts payloads; NULL: it does not */
+	const char *reads;       /* the target of its messages; several relays may read one */
+	enum ob_start start;     /* of a reader that is new: BEGINNING, END or TIME */
+	int64_t start_at;        /* TIME: microseconds since 1970 */
+	const char **types;      /* patterns (base/glob.h) of event_type; none: any */
 	size_t type_count;
 	const char **aggregates; /* of aggregate_type */
 	size_t aggregate_count;

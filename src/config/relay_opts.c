@@ -46,6 +46,14 @@ const struct ob_opt ob_relay_opts[] = {
 			"2026-05-01T00:00:00Z.",
 	},
 	{
+		.name = "master_keys",
+		.type = OB_OPT_STR,
+		.offset = DRAFT(master_keys),
+		.flags = OB_OPT_SECRET,
+		.help = "Send encrypted payloads as plain ones, opened with these master keys, "
+			"\"ID:BASE64 ...\"; none: as stored.",
+	},
+	{
 		.name = "workers",
 		.type = OB_OPT_U32,
 		.offset = RELAY(workers),

@@ -197,6 +197,8 @@ static void read_relay(struct ob_walk *walk, struct ob_yaml *node, const char *p
 		walk->failed |= !draft.relay.name;
 		read_reads(walk, node, path, &draft, &draft.relay);
 		read_start(walk, node, path, &draft, &draft.relay);
+		if (draft.master_keys && *draft.master_keys)
+			draft.relay.master_keys = ob_walk_keep(walk, draft.master_keys);
 		ob_relay_check(walk, node, path, &draft.relay);
 		draft.relay.written = ob_walk_written(walk, node);
 	}

@@ -48,6 +48,13 @@ const struct ob_opt ob_route_opts[] = {
 		.dflt = "/outbox/{target}/{aggregate_type}",
 		.help = "The source attribute of CloudEvents, a template.",
 	},
+	{
+		.name = "snapshot",
+		.type = OB_OPT_BOOL,
+		.offset = DRAFT(snapshot),
+		.dflt = "false",
+		.help = "Also send the snapshot that is stored with a message.",
+	},
 	OB_OPT_END,
 };
 
@@ -217,6 +224,7 @@ static void read_output(struct ob_walk *walk, struct ob_yaml *node, const char *
 	if (ob_yaml_get(node, "source"))
 		route->source = ob_walk_keep(walk, draft->source);
 	route->envelope = ob_yaml_get(node, "envelope") ? draft->envelope : from->envelope;
+	route->snapshot = ob_yaml_get(node, "snapshot") ? draft->snapshot : from->snapshot;
 	ob_walk_path(full, path, "headers");
 	read_headers(walk, ob_yaml_get(node, "headers"), full, from, route);
 }

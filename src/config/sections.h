@@ -9,7 +9,7 @@
 /* A relay while its names are not resolved. */
 struct ob_relay_draft {
 	struct ob_config_relay relay;
-	char *name, *store, *sink, *reads, *start;
+	char *name, *store, *sink, *reads, *start, *master_keys;
 };
 
 struct ob_store_draft {
@@ -25,6 +25,7 @@ struct ob_sink_draft {
 struct ob_route_draft {
 	char *destination, *key, *content_type, *source;
 	int envelope;
+	bool snapshot;
 	char *suffix;                      /* the route's */
 	int32_t below;                     /* the route's */
 	char *event_type, *aggregate_type; /* the rule's */

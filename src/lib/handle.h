@@ -4,11 +4,13 @@
 #define OB_LIB_HANDLE_H
 
 #include "lib/check.h"
+#include "outbox/events.h"
 
 struct outbox {
 	const struct ob_driver_ops *ops;
 	void *driver; /* owned */
 	struct ob_check_rules rules;
+	struct outbox_append_counts counts;
 };
 
 /*

@@ -15,8 +15,6 @@
 #include "outbox/postgres.h"
 #include "sql_postgres.h"
 
-enum { SQL_MAX = 64 * 1024 };
-
 static void clearp(PGresult **result)
 {
 	PQclear(*result);
@@ -115,7 +113,7 @@ static size_t find_duplicate(struct ob_postgres_driver *driver,
 {
 	struct ob_postgres_values v;
 
-	if (!ob_postgres_bind(driver, chunk, true, &v))
+	if (!ob_postgres_bind(driver, chunk, 0, &v))
 		return OUTBOX_NO_INDEX;
 	AUTOCLEAR PGresult *found =
 		PQexecParams(driver->conn, driver->find, OB_POSTGRES_FIND_FIELDS, NULL, v.values,
@@ -155,40 +153,6 @@ static int tell_duplicate(struct ob_postgres_driver *driver, const struct ob_pos
 
 /* ---- statements ------------------------------------------------------ */
 
-static int expand(const struct ob_layout *layout, const char *tmpl, char **ret_sql,
-		  struct outbox_error *err)
-{
-	OB_CLEANUP(ob_buf_done) struct ob_buf sql = OB_BUF_INIT(SQL_MAX);
-	struct ob_err inner = OB_ERR_INIT;
-
-	if (ob_sqltmpl_expand(&sql, tmpl, layout, '"', NULL, &inner) < 0)
-		return ob_fail(err, inner.status, OUTBOX_NO_INDEX, "%s", inner.msg);
-	*ret_sql = ob_buf_take(&sql);
-	return *ret_sql ? 0 : ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-}
-
-int ob_postgres_name_columns(struct ob_postgres_driver *driver, uint32_t columns,
-			     struct outbox_error *err)
-{
-	uint32_t dropped = ob_postgres_all_columns() & ~columns;
-	struct ob_layout layout = driver->layout;
-	char *sql;
-
-	if (driver->insert && driver->insert_columns == columns)
-		return 0;
-	for (int c = 0; c < OB_COL_COUNT; c++) {
-		if (dropped >> c & 1)
-			layout.column[c][0] = '\0';
-	}
-	int r = expand(&layout, sql_postgres_push, &sql, err);
-	if (r < 0)
-		return r;
-	free(driver->insert);
-	driver->insert = sql;
-	driver->insert_columns = columns;
-	return 0;
-}
-
 static bool run(struct ob_postgres_driver *driver, const char *sql)
 {
 	AUTOCLEAR PGresult *result = PQexec(driver->conn, sql);
@@ -227,12 +191,9 @@ static int explain(struct ob_postgres_driver *driver, const struct ob_postgres_c
 	return r;
 }
 
-static bool send(struct ob_postgres_driver *driver, const char *sql,
-		 const struct ob_postgres_values *v)
+static bool send(struct ob_postgres_driver *driver, const char *sql)
 {
-	return PQsendQueryParams(driver->conn, sql, v ? OB_POSTGRES_FIELDS : 0, v ? v->types : NULL,
-				 v ? v->values : NULL, v ? v->lengths : NULL, v ? v->formats : NULL,
-				 1) == 1;
+	return PQsendQueryParams(driver->conn, sql, 0, NULL, NULL, NULL, NULL, 1) == 1;
 }
 
 /* Read up to the sync. *ret_failed: the first result that is an error; the caller clears it. */
@@ -270,46 +231,65 @@ static int lost(struct ob_postgres_driver *driver, struct outbox_error *err)
 		       f.text);
 }
 
-/* Savepoint (for the first chunk), insert, release (for the last), in one round trip. */
-static int insert_chunk(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
-			bool last, struct outbox_error *err)
+/* The values of a chunk, and the statement that they are for. */
+static int write_chunk(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
+		       struct ob_postgres_insert *insert, struct ob_postgres_values *ret,
+		       struct outbox_error *err)
 {
-	struct ob_postgres_values v;
-	AUTOCLEAR PGresult *failed = NULL;
+	uint32_t columns = ob_postgres_columns(chunk->rows, chunk->count);
+	int r = ob_postgres_insert_write(driver, insert, columns, err);
 
-	int r = ob_postgres_name_columns(driver, ob_postgres_columns(chunk->rows, chunk->count),
-					 err);
-
-	if (r == 0 && !ob_postgres_bind(driver, chunk, false, &v))
+	if (r == 0 && !ob_postgres_bind(driver, chunk, columns, ret))
 		r = ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
-	if (r < 0) {
-		if (chunk->first > 0 &&
-		    (!undo(driver) || !run(driver, "RELEASE SAVEPOINT outbox_push")))
-			return lost(driver, err);
+	if (r < 0 && chunk->first > 0 &&
+	    (!undo(driver) || !run(driver, "RELEASE SAVEPOINT outbox_push")))
+		return lost(driver, err);
+	return r;
+}
+
+/* Savepoint (for the first chunk), insert, release (for the last), in one round trip. */
+static int send_chunk(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
+		      bool last, long long *ret_stored, struct outbox_error *err)
+{
+	struct ob_postgres_insert *insert = chunk->guarded ? &driver->append : &driver->push;
+	AUTOCLEAR PGresult *failed = NULL;
+	struct ob_postgres_values v;
+	int r = write_chunk(driver, chunk, insert, &v, err);
+
+	if (r < 0)
 		return r;
-	}
 	bool sent = PQenterPipelineMode(driver->conn) &&
-		    (chunk->first > 0 || send(driver, "SAVEPOINT outbox_push", NULL)) &&
-		    send(driver, driver->insert, &v) &&
-		    (!last || send(driver, "RELEASE SAVEPOINT outbox_push", NULL)) &&
+		    (chunk->first > 0 || send(driver, "SAVEPOINT outbox_push")) &&
+		    ob_postgres_insert_send(driver, insert, &v) &&
+		    (!last || send(driver, "RELEASE SAVEPOINT outbox_push")) &&
 		    PQpipelineSync(driver->conn);
-	long long stored = sent ? receive(driver, &failed) : 0;
+	*ret_stored = sent ? receive(driver, &failed) : 0;
 	(void)PQexitPipelineMode(driver->conn);
 	if (!sent || PQstatus(driver->conn) != CONNECTION_OK)
 		return lost(driver, err);
-	if (failed) {
-		struct failure f = failure_of(driver, failed);
+	struct failure f = failed ? failure_of(driver, failed) : (struct failure){ 0 };
+	if (!ob_postgres_insert_again(driver, insert, f.state))
+		return failed ? explain(driver, chunk, &f, err) : 0;
+	/* Once: it has no name from now on. The next one sets the savepoint anew. */
+	if (!undo(driver) || (chunk->first == 0 && !run(driver, "RELEASE SAVEPOINT outbox_push")))
+		return lost(driver, err);
+	return send_chunk(driver, chunk, last, ret_stored, err);
+}
 
-		return explain(driver, chunk, &f, err);
-	}
+static int insert_chunk(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
+			bool last, struct outbox_error *err)
+{
+	long long stored;
+	int r = send_chunk(driver, chunk, last, &stored, err);
+
 	/* The savepoint may be gone already: it was released in the same round trip. */
-	if (stored != (long long)chunk->count)
+	if (r == 0 && stored != (long long)chunk->count)
 		return ob_fail(
 			err, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
 			"%lld of %zu messages were stored, a trigger or rule on '%s' ignored "
 			"the rest; roll the transaction back",
 			stored, chunk->count, driver->layout.table[OB_TABLE_outbox]);
-	return 0;
+	return r;
 }
 
 /* ---- the driver ------------------------------------------------------ */
@@ -369,13 +349,29 @@ int ob_postgres_insert(void *self, const struct ob_push_row *rows, size_t count,
 	return r;
 }
 
+int ob_postgres_insert_expected(void *self, const struct ob_push_row *rows, size_t count,
+				bool *ret_stored, struct outbox_error *err)
+{
+	const struct ob_postgres_chunk chunk = { .rows = rows, .count = count, .guarded = true };
+	struct ob_postgres_driver *driver = self;
+	long long stored = 0;
+	int r = check_connection(driver, err);
+
+	*ret_stored = false;
+	if (r == 0 && ob_postgres_fit(rows, count) == count)
+		r = send_chunk(driver, &chunk, true, &stored, err);
+	*ret_stored = r == 0 && stored == (long long)count;
+	return r;
+}
+
 static void postgres_close(void *self)
 {
 	struct ob_postgres_driver *driver = self;
 
 	for (int i = 0; i < OB_POSTGRES_FIELDS; i++)
 		ob_pgarray_done(&driver->arrays[i]);
-	free(driver->insert);
+	free(driver->push.sql);
+	free(driver->append.sql);
 	free(driver->find);
 	free(driver);
 }
@@ -404,12 +400,12 @@ static int check_table(struct ob_postgres_driver *driver, struct outbox_error *e
 	bool in_transaction = PQtransactionStatus(driver->conn) == PQTRANS_INTRANS;
 	struct ob_postgres_values v;
 
-	if (!ob_postgres_bind(driver, &nothing, false, &v))
+	if (!ob_postgres_bind(driver, &nothing, driver->push.columns, &v))
 		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	if (in_transaction && !run(driver, "SAVEPOINT outbox_push"))
 		return lost(driver, err);
 	AUTOCLEAR PGresult *result =
-		PQprepare(driver->conn, "", driver->insert, OB_POSTGRES_FIELDS, v.types);
+		PQprepare(driver->conn, "", driver->push.sql, OB_POSTGRES_FIELDS, v.types);
 	bool good = PQresultStatus(result) == PGRES_COMMAND_OK;
 	struct failure f = failure_of(driver, result);
 	if (in_transaction &&
@@ -433,9 +429,9 @@ static int open_driver(struct ob_postgres_driver *driver, const struct outbox_op
 	if (r == 0)
 		r = check_connection(driver, err);
 	if (r == 0)
-		r = ob_postgres_name_columns(driver, ob_postgres_all_columns(), err);
+		r = ob_postgres_insert_write(driver, &driver->push, ob_postgres_all_columns(), err);
 	if (r == 0)
-		r = expand(&driver->layout, sql_postgres_push_find, &driver->find, err);
+		r = ob_postgres_expand(&driver->layout, sql_postgres_push_find, &driver->find, err);
 	return r < 0 ? r : check_table(driver, err);
 }
 

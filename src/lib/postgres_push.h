@@ -19,11 +19,21 @@ struct ob_postgres_values {
 	Oid types[OB_POSTGRES_FIELDS];
 };
 
+/* The last insert that was written; see postgres_insert.c. */
+struct ob_postgres_insert {
+	char *sql;
+	uint32_t columns; /* bits 1 << enum ob_column: named by it */
+	uint32_t uses;    /* of this text */
+	bool prepared;    /* on the server, by `name` */
+	char name[32];
+};
+
 struct ob_postgres_driver {
 	PGconn *conn; /* the caller's */
 	struct ob_layout layout;
-	char *insert, *find;                          /* SQL */
-	uint32_t insert_columns;                      /* bits 1 << enum ob_column: named by it */
+	struct ob_postgres_insert push, append; /* append: only at the expected version */
+	bool nameless; /* prepared statements do not last on this connection: use none */
+	char *find;    /* SQL */
 	struct ob_pgarray arrays[OB_POSTGRES_FIELDS]; /* memory kept across calls */
 	struct ob_postgres_values values;             /* of the statement that was given out */
 	struct outbox_postgres_statement statement;
@@ -34,11 +44,9 @@ struct ob_postgres_chunk {
 	const struct ob_push_row *rows;
 	size_t count;
 	size_t first; /* index of the first row in the call */
+	bool guarded; /* stored only if the stream has the version before the first row's */
 };
 
-/* Write the insert that names these columns, where they are on; the last one written is kept. */
-int ob_postgres_name_columns(struct ob_postgres_driver *driver, uint32_t columns,
-			     struct outbox_error *err);
 /* Messages are UTF-8, whatever else the connection is for. */
 int ob_postgres_check_encoding(const struct ob_postgres_driver *driver, struct outbox_error *err);
 /* The driver's operation. */
@@ -51,8 +59,29 @@ size_t ob_postgres_fit(const struct ob_push_row *rows, size_t count);
 uint32_t ob_postgres_columns(const struct ob_push_row *rows, size_t count);
 /* The same for any rows. */
 uint32_t ob_postgres_all_columns(void);
-/* The parameters of push, or (find) of push_find; false when out of memory. */
+/* The parameters of an insert that names these columns, or (0) of push_find; false when out of
+ * memory. */
 bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
-		      bool find, struct ob_postgres_values *ret);
+		      uint32_t columns, struct ob_postgres_values *ret);
+
+/* Expand a template; *ret_sql is the caller's to free. */
+int ob_postgres_expand(const struct ob_layout *layout, const char *tmpl, char **ret_sql,
+		       struct outbox_error *err);
+/* Write the insert that names these columns, where they are on. */
+int ob_postgres_insert_write(struct ob_postgres_driver *driver, struct ob_postgres_insert *insert,
+			     uint32_t columns, struct outbox_error *err);
+/* Add it to the pipeline. */
+bool ob_postgres_insert_send(struct ob_postgres_driver *driver, struct ob_postgres_insert *insert,
+			     const struct ob_postgres_values *values);
+/* What came of it, "" when it went well. True: it failed by its name alone; send it again. */
+bool ob_postgres_insert_again(struct ob_postgres_driver *driver, struct ob_postgres_insert *insert,
+			      const char *sqlstate);
+
+/*
+ * Store rows of one stream, which fit into one statement, if the stream is open and has the version
+ * before that of the first row. *ret_stored false: it has not, and nothing was written.
+ */
+int ob_postgres_insert_expected(void *driver, const struct ob_push_row *rows, size_t count,
+				bool *ret_stored, struct outbox_error *err);
 
 #endif

@@ -170,8 +170,9 @@ static bool bind_field(struct ob_pgarray *array, const struct field *field, enum
 }
 
 bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgres_chunk *chunk,
-		      bool find, struct ob_postgres_values *ret)
+		      uint32_t columns, struct ob_postgres_values *ret)
 {
+	bool find = columns == 0;
 	const struct field *list = find ? find_fields : fields;
 	int count = find ? OB_POSTGRES_FIND_FIELDS : OB_POSTGRES_FIELDS;
 
@@ -183,7 +184,7 @@ bool ob_postgres_bind(struct ob_postgres_driver *driver, const struct ob_postgre
 
 		ret->types[f] = ob_pgarray_type(type);
 		ret->formats[f] = 1;
-		if (!find && !(driver->insert_columns >> list[f].column & 1))
+		if (!find && !(columns >> list[f].column & 1))
 			continue;
 		if (!bind_field(array, &list[f], type, chunk))
 			return false;

@@ -9,6 +9,7 @@ int ob_postgres_statement(void *self, const struct ob_push_row *rows, size_t cou
 	struct ob_postgres_driver *driver = self;
 	struct ob_postgres_chunk chunk = { .rows = rows, .count = count };
 	struct ob_postgres_values *v = &driver->values;
+	uint32_t columns = ob_postgres_columns(rows, count);
 	int r = ob_postgres_check_encoding(driver, err);
 
 	if (r == 0 && ob_postgres_fit(rows, count) < count)
@@ -17,13 +18,13 @@ int ob_postgres_statement(void *self, const struct ob_push_row *rows, size_t cou
 			    "several",
 			    count, ob_postgres_fit(rows, count));
 	if (r == 0)
-		r = ob_postgres_name_columns(driver, ob_postgres_columns(rows, count), err);
-	if (r == 0 && !ob_postgres_bind(driver, &chunk, false, v))
+		r = ob_postgres_insert_write(driver, &driver->push, columns, err);
+	if (r == 0 && !ob_postgres_bind(driver, &chunk, columns, v))
 		r = ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	if (r < 0)
 		return r;
 	driver->statement = (struct outbox_postgres_statement){
-		.sql = driver->insert,
+		.sql = driver->push.sql,
 		.param_count = OB_POSTGRES_FIELDS,
 		.types = v->types,
 		.values = v->values,

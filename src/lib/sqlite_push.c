@@ -313,6 +313,7 @@ static void sqlite_close(void *self)
 	for (int i = 0; i < OB_INSERT_SHAPES; i++)
 		(void)sqlite3_finalize(driver->one[i]);
 	(void)sqlite3_finalize(driver->many);
+	(void)sqlite3_finalize(driver->look);
 	free(driver);
 }
 

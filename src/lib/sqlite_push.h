@@ -14,6 +14,7 @@ struct ob_sqlite_driver {
 	sqlite3_stmt *many;                  /* the last insert of several rows */
 	size_t many_rows;
 	unsigned many_shape;
+	sqlite3_stmt *look; /* at a stream: every append runs it; made when first needed */
 };
 
 /* The rows of one statement, and where they stand in the call. */

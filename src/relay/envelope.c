@@ -216,6 +216,7 @@ static int fill_attributes(const struct ob_envelope_input *input,
 	values[OB_CE_PARTITIONKEY] = delivery->key;
 	values[OB_CE_CORRELATIONID] = m->correlation_id;
 	values[OB_CE_CAUSATIONID] = m->causation_id;
+	values[OB_CE_SNAPSHOT] = delivery->snapshot; /* an attribute is text: JSON in a string */
 	values[OB_CE_TRACEPARENT] = trace_text(input, OB_STR("traceparent"));
 	values[OB_CE_TRACESTATE] = trace_text(input, OB_STR("tracestate"));
 	if (!id_text(m, arena, &values[OB_CE_ID]) || !time_text(m, arena, &values[OB_CE_TIME]) ||
@@ -300,6 +301,7 @@ static int make_event(struct ob_envelope_conf *conf, const struct ob_envelope_in
 	int r = fill_attributes(input, delivery, arena, values, err);
 	if (r < 0)
 		return r;
+	delivery->snapshot = OB_STR_NULL; /* it is in the envelope */
 	return input->kind == OB_ENVELOPE_CE_BINARY
 		       ? make_binary(conf, input, values, err)
 		       : make_structured(conf, values, json, arena, delivery, err);

@@ -22,6 +22,7 @@
 	X(SEQUENCE, "sequence") \
 	X(CORRELATIONID, "correlationid") \
 	X(CAUSATIONID, "causationid") \
+	X(SNAPSHOT, "snapshot") \
 	X(TRACEPARENT, "traceparent") \
 	X(TRACESTATE, "tracestate")
 

@@ -55,6 +55,8 @@ static int connect_slot(struct ob_relay_slot *slot, struct ob_err *err)
 		r = ob_lease_view_init(&slot->view, err);
 	if (r >= 0)
 		r = open_relay_store(slot->relay, &slot->store, err);
+	if (r >= 0 && slot->relay->decrypt)
+		ob_decrypt_attach(slot->relay->decrypt, slot->store);
 	if (r >= 0)
 		r = open_sink(slot->relay, &slot->sink, err);
 	if (r >= 0)
@@ -230,7 +232,11 @@ int ob_relay_new(const struct ob_relay_conf *conf, struct ob_relay **ret_relay, 
 	ob_metrics_init(&relay->metrics, &(struct ob_uuid){ { 0 } });
 	/* A name that does not fit is cut: it is only shown to people. */
 	(void)gethostname(relay->hostname, sizeof(relay->hostname) - 1);
-	r = make_all_workers(relay, err);
+	r = conf->relay->master_keys
+		    ? ob_decrypt_new(conf->relay->master_keys, &relay->decrypt, err)
+		    : 0;
+	if (r == 0)
+		r = make_all_workers(relay, err);
 	if (r < 0) {
 		ob_err_context(err, "relay %s", conf->relay->name);
 		ob_relay_free(relay);
@@ -268,6 +274,7 @@ void ob_relay_free(struct ob_relay *relay)
 	for (uint32_t i = 0; i < relay->slot_count; i++)
 		free_slot(&relay->slots[i]);
 	free(relay->slots);
+	ob_decrypt_free(relay->decrypt);
 	ob_store_free(relay->store);
 	ob_metrics_done(&relay->metrics);
 	(void)pthread_mutex_destroy(&relay->lock);

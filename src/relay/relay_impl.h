@@ -3,6 +3,7 @@
 #ifndef OB_RELAY_RELAY_IMPL_H
 #define OB_RELAY_RELAY_IMPL_H
 
+#include "relay/decrypt.h"
 #include "relay/relay.h"
 #include "relay/retention.h"
 
@@ -34,8 +35,9 @@ struct ob_relay {
 	const struct ob_clock *clock;
 	char hostname[256];
 	struct ob_buf sink_text;
-	_Atomic bool sink_advised; /* a worker has told what the sink advises */
-	_Atomic int64_t passed_us; /* when the last delivery of any worker succeeded */
+	_Atomic bool sink_advised;  /* a worker has told what the sink advises */
+	_Atomic int64_t passed_us;  /* when the last delivery of any worker succeeded */
+	struct ob_decrypt *decrypt; /* NULL: payloads go out as they are stored */
 	struct ob_relay_slot *slots;
 	uint32_t slot_count;
 	struct ob_store *store;         /* the control thread's */

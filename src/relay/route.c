@@ -64,7 +64,9 @@ static int make_way(struct ob_route *route, const struct ob_config_route *conf,
 	way->reads_headers |= way->sets_headers || way->envelope != OB_ENVELOPE_NONE ||
 			      way->destination.reads_headers || way->key.reads_headers ||
 			      way->content_type.reads_headers || way->source.reads_headers;
-	way->plain = !way->reads_headers && !way->key.parts && !way->content_type.parts;
+	way->snapshot = conf->snapshot;
+	way->plain = !way->reads_headers && !way->key.parts && !way->content_type.parts &&
+		     !way->snapshot;
 	return 0;
 }
 
@@ -235,6 +237,23 @@ static int hand_over_headers(const struct ob_route *route, struct ob_arena *aren
 	return 0;
 }
 
+/* On one line: JSON has breaks and tabs between its values only. */
+static int take_snapshot(const struct ob_message *message, struct ob_arena *arena,
+			 struct ob_str *ret, struct ob_err *err)
+{
+	struct ob_str from = message->snapshot;
+	char *out = from.p ? ob_arena_alloc(arena, from.n + 1) : NULL;
+
+	if (!from.p)
+		return 0;
+	if (!out)
+		return no_memory(err);
+	for (size_t i = 0; i < from.n; i++)
+		out[i] = (unsigned char)from.p[i] < ' ' ? ' ' : from.p[i];
+	*ret = (struct ob_str){ out, from.n };
+	return 0;
+}
+
 /* Everything besides the destination, which is all that most routes have. */
 static int apply_rest(struct ob_route *route, const struct ob_route_way *way,
 		      const struct ob_template_input *input, struct ob_arena *arena,
@@ -247,6 +266,8 @@ static int apply_rest(struct ob_route *route, const struct ob_route_way *way,
 		r = fill_wanted(&way->key, input, arena, &delivery->key, err);
 	if (r == 0)
 		r = fill_wanted(&way->content_type, input, arena, &delivery->content_type, err);
+	if (r == 0 && way->snapshot)
+		r = take_snapshot(delivery->message, arena, &delivery->snapshot, err);
 	if (r == 0 && ob_envelope_has_source(way->envelope))
 		r = fill_needed(&way->source, "source", input, arena, &envelope.source, err);
 	if (r == 0)
@@ -277,11 +298,15 @@ int ob_route_apply(struct ob_route *route, const struct ob_message *message, str
 		.content_type = OB_STR_NULL,
 		.headers = NULL,
 		.header_count = 0,
+		.snapshot = OB_STR_NULL,
 	};
 	bool plain = way->plain && !(route->splits_headers && message->headers.p);
-	int r = 0;
+	int r = !message->garbled ? 0
+				  : ob_err_set(err, OUTBOX_EKEY, OB_ERR_REJECT,
+					       "its encrypted payload was changed: it cannot be "
+					       "opened with its key");
 
-	if (!plain) {
+	if (r == 0 && !plain) {
 		r = read_headers(route, way, message, arena, err);
 		input.headers = route->headers;
 		input.header_count = route->header_count;

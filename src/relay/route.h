@@ -28,6 +28,7 @@ struct ob_route_way {
 	enum ob_envelope envelope;
 	bool reads_headers; /* the stored headers are needed one by one */
 	bool sets_headers;  /* it adds some */
+	bool snapshot;      /* it sends the snapshot */
 	bool plain;         /* a destination, and nothing else */
 };
 

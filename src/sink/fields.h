@@ -18,7 +18,7 @@ struct ob_fields {
 
 /* Everything but destination, key, headers, body and its content type. Do not copy *f. */
 void ob_fields_init(struct ob_fields *f, const struct ob_message *message);
-/* Append one; an absent value is left out. There is room for two beyond the message's own. */
+/* Append one; an absent value is left out. There is room for three beyond the message's own. */
 void ob_fields_put(struct ob_fields *f, struct ob_str name, struct ob_str value);
 
 #endif

@@ -120,6 +120,10 @@ static void add_line(struct ob_buf *out, const struct ob_delivery *delivery)
 		ob_buf_add(out, OB_STR(",\"headers\":"));
 		ob_line_add_headers(out, delivery);
 	}
+	if (delivery->snapshot.p) {
+		ob_buf_add(out, OB_STR(",\"snapshot\":"));
+		ob_buf_add(out, delivery->snapshot);
+	}
 	add_payload(out, delivery);
 	ob_buf_add(out, OB_STR("}\n"));
 }
@@ -127,7 +131,8 @@ static void add_line(struct ob_buf *out, const struct ob_delivery *delivery)
 static size_t input_size(const struct ob_delivery *delivery)
 {
 	const struct ob_message *m = delivery->message;
-	size_t size = delivery->body.n + delivery->destination.n + delivery->key.n + m->headers.n;
+	size_t size = delivery->body.n + delivery->destination.n + delivery->key.n + m->headers.n +
+		      delivery->snapshot.n;
 
 	size += m->aggregate_type.n + m->aggregate_id.n + m->event_type.n;
 	size += m->correlation_id.n + m->causation_id.n + delivery->content_type.n;

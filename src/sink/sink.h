@@ -41,6 +41,9 @@ struct ob_delivery {
 	 */
 	const struct ob_header *headers;
 	size_t header_count;
+	/* JSON without a line break, to go out beside the body; p NULL: none, or the route sends
+	 * none. */
+	struct ob_str snapshot;
 };
 
 /* An outcome: err.kind OB_ERR_NONE means stored, as far as this sink's acknowledgement goes. */

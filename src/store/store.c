@@ -392,7 +392,10 @@ int ob_store_read(struct ob_store *store, struct ob_read *read, struct ob_batch 
 	*ret_done = (struct ob_read_done){ 0 };
 	if (read->part_count == 0 || (read->limit == 0 && read->exception_limit == 0))
 		return 0;
-	return store->ops->read(store, read, batch, ret_done, err);
+	int r = store->ops->read(store, read, batch, ret_done, err);
+	return r < 0 || !store->after_read
+		       ? r
+		       : store->after_read(store, batch, store->after_read_arg, err);
 }
 
 int ob_store_settle(struct ob_store *store, struct ob_settle *settle, struct ob_err *err)

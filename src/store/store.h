@@ -766,6 +766,10 @@ struct ob_store {
 		struct ob_uuid worker; /* of the last beat of this connection, and its counts */
 		uint64_t published, failed;
 	} beaten;
+	/* Not NULL: works on what a read has brought, on this connection; see ob_store_read(). */
+	int (*after_read)(struct ob_store *store, struct ob_batch *batch, const void *arg,
+			  struct ob_err *err);
+	const void *after_read_arg;
 };
 
 /* What it takes to open one more connection. Everything is borrowed. */

@@ -190,7 +190,25 @@ OB_TEST(headers_are_those_of_the_delivery_or_the_stored_ones)
 }
 OB_TEST_END
 
+OB_TEST(a_snapshot_goes_out_beside_the_body)
+{
+	struct sink_env env;
+	struct parcel parcel;
+
+	sink_env_init(&env);
+	parcel_init(&parcel, 1, OB_STR("k"), OB_STR("{}"));
+	ck_assert_ptr_null(deliver(&env, &parcel).snapshot.p);
+	parcel.delivery.snapshot = OB_STR("{\"total\": 7, \"note\": \"50% \\\"off\\\"\"}");
+	struct stored stored = deliver(&env, &parcel);
+	ck_assert_msg(ob_str_eq(stored.snapshot, parcel.delivery.snapshot), "%.*s",
+		      (int)stored.snapshot.n, stored.snapshot.p);
+	ck_assert(ob_str_eq(stored.body, OB_STR("{}")));
+	sink_env_done(&env);
+}
+OB_TEST_END
+
 SINK_SUITE("sink content", json_arrives_byte_for_byte, all_byte_values_arrive,
 	   an_empty_body_is_not_a_tombstone, bodies_from_one_byte_to_sixteen_megabytes_arrive,
 	   line_breaks_between_tokens_do_not_break_a_line, names_may_hold_anything,
-	   headers_are_those_of_the_delivery_or_the_stored_ones)
+	   headers_are_those_of_the_delivery_or_the_stored_ones,
+	   a_snapshot_goes_out_beside_the_body)

@@ -317,6 +317,12 @@ static void parse_line(struct ob_arena *arena, struct ob_str line, struct stored
 		out->headers = keep(arena, ob_str(text));
 		free(text);
 	}
+	const json_t *snapshot = json_object_get(object, "snapshot");
+	if (snapshot) {
+		char *text = json_dumps(snapshot, JSON_ENCODE_ANY);
+		out->snapshot = keep(arena, ob_str(text));
+		free(text);
+	}
 	json_decref(object);
 }
 
@@ -370,6 +376,7 @@ size_t sink_read(struct sink_env *env, struct stored **ret_stored)
 					   .key = e->key,
 					   .body = e->body,
 					   .headers = e->headers,
+					   .snapshot = e->snapshot,
 					   .tombstone = !e->body.p };
 		set_number(&list[i]);
 	}

@@ -76,7 +76,7 @@ void parcel_init(struct parcel *parcel, uint64_t n, struct ob_str key, struct ob
 struct stored {
 	struct ob_uuid id;
 	uint64_t n; /* the one that made the id */
-	struct ob_str destination, key, body, headers;
+	struct ob_str destination, key, body, headers, snapshot;
 	bool tombstone;
 };
 /* Everything stored, in order; good until the next read or the end. */

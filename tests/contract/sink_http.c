@@ -109,6 +109,7 @@ static size_t http_list(struct sink_env *env, struct stored **ret_stored)
 		list[i] = (struct stored){
 			.destination = keep_header(&env->arena, &seen, "outbox-destination"),
 			.key = keep_header(&env->arena, &seen, "outbox-key"),
+			.snapshot = keep_header(&env->arena, &seen, "outbox-snapshot"),
 			.headers = join_headers(&env->arena, &seen),
 			.tombstone = keep_header(&env->arena, &seen, "outbox-tombstone").p != NULL,
 		};

@@ -99,7 +99,8 @@ static size_t list_all(struct sink_env *env, struct stored **ret_stored)
 					   .key = records[i].key,
 					   .body = records[i].value,
 					   .tombstone = !records[i].value.p,
-					   .headers = headers_of(env, &records[i]) };
+					   .headers = headers_of(env, &records[i]),
+					   .snapshot = kafka_header(&records[i], "snapshot") };
 		ck_assert(ob_uuid_parse(kafka_header(&records[i], "id"), &list[i].id));
 	}
 	*ret_stored = list;

@@ -144,6 +144,7 @@ static void add_stored(void *arg, natsMsg *msg)
 
 	*one = (struct stored){ .destination = keep(arena, natsMsg_GetSubject(msg)),
 				.key = keep_header(arena, msg, "outbox-key"),
+				.snapshot = keep_header(arena, msg, "outbox-snapshot"),
 				.headers = join_headers(arena, msg),
 				.tombstone =
 					keep_header(arena, msg, "outbox-tombstone").p != NULL };

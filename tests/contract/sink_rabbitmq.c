@@ -138,6 +138,8 @@ static void read_headers(struct ob_arena *arena, const amqp_table_t *table, stru
 
 		if (ob_str_eq(view(e->key), OB_STR("outbox-key")))
 			out->key = keep(arena, e->value.value.bytes);
+		else if (ob_str_eq(view(e->key), OB_STR("outbox-snapshot")))
+			out->snapshot = keep(arena, e->value.value.bytes);
 		else if (ob_str_eq(view(e->key), OB_STR("outbox-tombstone")))
 			out->tombstone = e->value.value.boolean;
 	}

@@ -72,6 +72,8 @@ static void parse_entry(struct ob_arena *arena, const redisReply *entry, struct 
 			ck_assert(ob_uuid_parse(value, &out->id));
 		else if (strcmp(name, "key") == 0)
 			out->key = value;
+		else if (strcmp(name, "snapshot") == 0)
+			out->snapshot = value;
 		else if (strcmp(name, "headers") == 0)
 			out->headers = value;
 		else if (strcmp(name, "payload") == 0)

@@ -229,25 +229,60 @@ OB_TEST_END
 
 OB_TEST(many_events_are_one_append)
 {
-	enum { MANY = 2500 };
+	/* The most that one append takes is a long run. */
+	const char *wanted = getenv("OUTBOX_TEST_EVENTS");
+	const size_t many = wanted ? (size_t)strtoul(wanted, NULL, 10) : 2500;
 	struct outbox_message *events = calloc(OUTBOX_APPEND_MAX + 1, sizeof(*events));
 	struct outbox_appended done = { 0 };
 
 	ev_begin();
 	ck_assert_ptr_nonnull(events);
-	for (size_t i = 0; i < MANY; i++)
+	for (size_t i = 0; i < many; i++)
 		events[i] = (struct outbox_message){ .event_type = "e", .payload = "{}" };
 	outbox *ob = ev_open_on(fx.store);
-	int r = outbox_append(ob, &ev_ann, 0, events, MANY, NULL, &done, &ev_fault);
+	int r = outbox_append(ob, &ev_ann, 0, events, many, NULL, &done, &ev_fault);
 	ck_assert_msg(r == 0, "%s", ev_fault.message);
-	ck_assert_int_eq(done.last_version, MANY);
-	ck_assert_int_ge(done.last_position - done.first_position, MANY - 1);
+	ck_assert_int_eq(done.last_version, (int64_t)many);
+	ck_assert_int_ge(done.last_position - done.first_position, (int64_t)many - 1);
 	ck_assert_int_eq(
 		outbox_append(ob, &ev_ann, 0, events, OUTBOX_APPEND_MAX + 1, NULL, NULL, &ev_fault),
 		OUTBOX_EINVAL);
 	ev_end_on(fx.store, true);
-	ck_assert_int_eq(look(&ev_ann).version, MANY);
+	ck_assert_int_eq(look(&ev_ann).version, (int64_t)many);
 	free(events);
+}
+OB_TEST_END
+
+OB_TEST(a_handle_counts_appends_and_conflicts)
+{
+	const char *id = "0195a1b2-0000-7000-8000-00000000000a";
+	const struct outbox_message events[] = { { .event_type = "e", .payload = "{}", .id = id },
+						 { .event_type = "e", .payload = "no JSON" } };
+	struct outbox_append_counts c = { .size = sizeof(c) };
+	struct { /* of a program that was built with fewer members */
+		size_t size;
+		uint64_t appends, behind;
+	} old = { offsetof(struct outbox_append_counts, events), 0, 42 };
+
+	ev_begin();
+	outbox *ob = ev_open_on(fx.store);
+	outbox_append_counted(ob, &c);
+	const struct outbox_append_counts from = c;
+	ck_assert_int_eq(outbox_append(ob, &ev_ann, 0, events, 1, NULL, NULL, &ev_fault), 0);
+	ck_assert_int_eq(outbox_append(ob, &ev_ann, 0, events, 1, NULL, NULL, &ev_fault), 0);
+	ck_assert_int_eq(outbox_append(ob, &ev_bob, 7, events, 1, NULL, NULL, &ev_fault),
+			 OUTBOX_ECONFLICT);
+	ck_assert_int_lt(outbox_append(ob, &ev_bob, 0, events + 1, 1, NULL, NULL, &ev_fault), 0);
+	outbox_append_counted(ob, &c);
+	ck_assert_uint_eq(c.appends - from.appends, 2);
+	ck_assert_uint_eq(c.events - from.events, 1);
+	ck_assert_uint_eq(c.repeats - from.repeats, 1);
+	ck_assert_uint_eq(c.conflicts - from.conflicts, 1);
+	ck_assert_uint_eq(c.failures - from.failures, 1);
+	outbox_append_counted(ob, (void *)&old);
+	ck_assert_uint_eq(old.appends, c.appends);
+	ck_assert_uint_eq(old.behind, 42);
+	ev_end_on(fx.store, true);
 }
 OB_TEST_END
 
@@ -351,7 +386,8 @@ STORE_CASES(events, versions_are_contiguous_from_one,
 	    the_same_ids_at_the_same_place_return_the_first_result,
 	    windows_are_after_exclusive_and_to_inclusive, chunks_of_any_size_give_the_same_events,
 	    every_field_of_an_event_comes_back, an_event_does_not_name_another_stream,
-	    many_events_are_one_append, a_fault_in_the_last_event_leaves_nothing_of_the_first,
+	    many_events_are_one_append, a_handle_counts_appends_and_conflicts,
+	    a_fault_in_the_last_event_leaves_nothing_of_the_first,
 	    a_stream_that_ended_is_left_out_and_takes_nothing,
 	    recent_streams_come_with_their_last_event_newest_first,
 	    relays_read_appended_events_in_order)

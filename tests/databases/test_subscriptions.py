@@ -66,6 +66,20 @@ def seeking_to_the_beginning_builds_it_anew(db):
 
 
 @case()
+def the_lag_of_a_subscription_is_a_metric_in_messages_and_seconds(db):
+    begin(db)
+    put(db, [(1, 5)] * 3)
+    db.outbox("work", "--once")
+    labels = '{store="main",relay="projection"}'
+    assert f"outbox_lag_messages{labels} 0\n" in db.outbox("metrics")
+    put(db, [(1, 5)] * 4)
+    text = db.outbox("metrics")
+    assert f"outbox_lag_messages{labels} 4\n" in text, text
+    seconds = [line for line in text.splitlines() if line.startswith(f"outbox_oldest_due_seconds{labels} ")]
+    assert len(seconds) == 1 and float(seconds[0].split()[-1]) >= 0, text
+
+
+@case()
 def a_message_that_fails_for_ever_holds_its_key_alone_and_dies(db):
     begin(db, relay="retry: { max_attempts: 2, base_delay: 1ms, max_backoff: 1ms, jitter: 0 }")
     put(db, [(1, 5), (2, 1), (1, 5000000), (1, 7), (2, 2), (3, 9)])

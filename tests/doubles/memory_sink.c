@@ -79,7 +79,8 @@ static bool add_entry(struct ob_memsink_log *log, const struct ob_delivery *d, c
 	    !ob_arena_copy(&log->arena, d->key, &entry.key))
 		return false;
 	if (log->keep_bodies && (!ob_arena_copy(&log->arena, d->body, &entry.body) ||
-				 !copy_headers(log, d, &entry.headers)))
+				 !copy_headers(log, d, &entry.headers) ||
+				 !ob_arena_copy(&log->arena, d->snapshot, &entry.snapshot)))
 		return false;
 	log->entries[log->count++] = entry;
 	return true;

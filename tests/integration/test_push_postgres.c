@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Pushing into a real PostgreSQL, inside an application's own connection and transaction. */
+#include "outbox/events.h"
 #include "pg_fixture.h"
 #include "run.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 #define GOOD .aggregate_type = "order", .event_type = "OrderPlaced", .payload = "{}"
@@ -434,6 +436,95 @@ OB_TEST(a_lost_connection_is_told)
 }
 OB_TEST_END
 
+/* An event at its version in a transaction of its own. */
+static void append_at(PGconn *conn, outbox *ob, int64_t version)
+{
+	const struct outbox_stream stream = { .type = "account", .id = "1" };
+	const struct outbox_message event = { .event_type = "e", .payload = "{}" };
+
+	exec(conn, "BEGIN");
+	ck_assert_msg(outbox_append(ob, &stream, version - 1, &event, 1, NULL, NULL, &error) == 0,
+		      "%lld: %s", (long long)version, error.message);
+	ck_assert_int_eq(PQtransactionStatus(conn), PQTRANS_INTRANS);
+	exec(conn, "COMMIT");
+}
+
+static void add_events(void)
+{
+	struct ob_store *store = store_open();
+	const struct ob_setup setup = { .partition_count = 4, .events = true };
+	struct ob_setup_done done;
+
+	ok(ob_store_setup(store, &setup, &done, &err));
+	ob_store_free(store);
+}
+
+OB_TEST(an_append_outlives_its_prepared_statement)
+{
+	outbox *ob = begin(NULL), *other = NULL;
+	int64_t version = 0;
+
+	add_events();
+	while (version < 6)
+		append_at(app, ob, ++version);
+	ck_assert_int_eq(number(app, "SELECT count(*) FROM pg_prepared_statements"), 1);
+	/* another handle on this connection finds the name taken */
+	ck_assert_int_eq(outbox_postgres_open(app, NULL, &other, &error), 0);
+	while (version < 12)
+		append_at(app, other, ++version);
+	ck_assert_int_eq(number(app, "SELECT count(*) FROM pg_prepared_statements"), 1);
+	/* a pool of the application's has cleaned the connection */
+	exec(app, "DISCARD ALL");
+	for (; version < 18; version++)
+		append_at(app, version % 2 ? ob : other, version + 1);
+	ck_assert_int_eq(number(app, "SELECT max(sequence_number) FROM outbox"), 18);
+	ck_assert_int_eq(rows(), 18);
+	outbox_close(other);
+	end(ob);
+}
+OB_TEST_END
+
+OB_TEST(appends_through_a_pooler_in_transaction_mode_are_stored)
+{
+	outbox *ob = begin(NULL), *writers[3] = { NULL };
+	PGconn *conns[3];
+	int64_t version = 0;
+	char through[256];
+	pid_t pooler;
+
+	add_events();
+	if (pooler_start(&pooler, through)) {
+		for (int i = 0; i < 3; i++) {
+			conns[i] = PQconnectdb(through);
+			/* It takes a moment until it listens. */
+			for (int left = 500; PQstatus(conns[i]) != CONNECTION_OK && left > 0;
+			     left--) {
+				(void)poll(NULL, 0, 10);
+				PQreset(conns[i]);
+			}
+			ck_assert_msg(outbox_postgres_open(conns[i], NULL, &writers[i], &error) ==
+					      0,
+				      "%s", error.message);
+		}
+		while (version < 60) {
+			/* which of the server's connections each gets changes all the time */
+			int i = (int)(version * version / 7 % 3);
+
+			exec(conns[(i + 1) % 3], "BEGIN");
+			append_at(conns[i], writers[i], ++version);
+			exec(conns[(i + 1) % 3], "COMMIT");
+		}
+		ck_assert_int_eq(rows(), 60);
+		for (int i = 0; i < 3; i++) {
+			outbox_close(writers[i]);
+			PQfinish(conns[i]);
+		}
+		pooler_stop(pooler);
+	}
+	end(ob);
+}
+OB_TEST_END
+
 OB_TEST(the_example_stores_one_order_and_its_event)
 {
 	outbox *ob = begin(NULL);
@@ -461,4 +552,6 @@ PG_SUITE("push_postgres", a_committed_message_is_stored_and_a_rolled_back_one_is
 	 what_the_database_refuses_is_named,
 	 a_missing_table_is_told_at_once_and_breaks_no_transaction,
 	 a_producer_needs_the_right_to_insert_only, a_lost_connection_is_told,
+	 an_append_outlives_its_prepared_statement,
+	 appends_through_a_pooler_in_transaction_mode_are_stored,
 	 the_example_stores_one_order_and_its_event)

@@ -139,9 +139,8 @@ bool mysql_server_again(struct mysql_server *s)
 	return refuse(s, "the MySQL server does not start");
 }
 
-bool mysql_server_start(struct mysql_server *s, const char *const *settings)
+static bool start(struct mysql_server *s)
 {
-	*s = (struct mysql_server){ .settings = settings, .dir = "/tmp/outbox-my.XXXXXX" };
 	if (access(server_program(), X_OK) < 0)
 		return refuse(s,
 			      getenv("OUTBOX_TEST_MYSQLD")
@@ -152,9 +151,6 @@ bool mysql_server_start(struct mysql_server *s, const char *const *settings)
 		return refuse(s, "there is no mariadb-install-db (package mariadb-server)");
 	if (geteuid() == 0 && !getpwnam("mysql"))
 		return refuse(s, "there is no user mysql for the server");
-	/* In memory if there is any: the files are a hundred megabytes. */
-	if (access("/dev/shm", W_OK) == 0)
-		(void)snprintf(s->dir, sizeof(s->dir), "/dev/shm/outbox-my.XXXXXX");
 	if (!server_make_dir(s->dir, "mysql"))
 		return refuse(s, "cannot make a directory for the server");
 	s->port = server_free_port();
@@ -164,6 +160,22 @@ bool mysql_server_start(struct mysql_server *s, const char *const *settings)
 			return refuse(s, "making the data directory fails");
 	}
 	return mysql_server_again(s);
+}
+
+bool mysql_server_start_on_disk(struct mysql_server *s, const char *const *settings)
+{
+	*s = (struct mysql_server){ .settings = settings, .dir = "/tmp/outbox-my.XXXXXX" };
+	return start(s);
+}
+
+bool mysql_server_start(struct mysql_server *s, const char *const *settings)
+{
+	/* In memory if there is any: the files are a hundred megabytes. */
+	bool memory = access("/dev/shm", W_OK) == 0;
+
+	*s = (struct mysql_server){ .settings = settings };
+	(void)snprintf(s->dir, sizeof(s->dir), "%s/outbox-my.XXXXXX", memory ? "/dev/shm" : "/tmp");
+	return start(s);
 }
 
 bool mysql_server_crash(struct mysql_server *s)

@@ -27,6 +27,8 @@ struct mysql_server {
  * `reason` says what is missing, for a skip.
  */
 bool mysql_server_start(struct mysql_server *server, const char *const *settings);
+/* The same in /tmp, not in memory: there a flush costs what it costs. */
+bool mysql_server_start_on_disk(struct mysql_server *server, const char *const *settings);
 /* kill -9; false when it was not running. */
 bool mysql_server_crash(struct mysql_server *server);
 /* Has it crashed by itself? */

@@ -366,9 +366,55 @@ OB_TEST(more_headers_than_fit_are_refused)
 }
 OB_TEST_END
 
+OB_TEST(a_snapshot_goes_out_only_where_the_route_says_so)
+{
+	struct ob_config_route conf = { .destination = "d", .source = SOURCE };
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_message m = whole();
+
+	m.snapshot = OB_STR("{\n\t\"total\": 7\r\n}");
+	for (int on = 0; on < 2; on++) {
+		conf.snapshot = on;
+		ck_assert_int_eq(ob_route_init(&route, &conf, &plain, &err), 0);
+		struct ob_delivery d = apply(&m);
+		ck_assert(ob_str_eq(d.snapshot, on ? OB_STR("{  \"total\": 7  }") : OB_STR_NULL));
+		end();
+	}
+	conf.envelope = OB_ENVELOPE_CE_BINARY;
+	ck_assert_int_eq(ob_route_init(&route, &conf, &http_like, &err), 0);
+	struct ob_delivery binary = apply(&m);
+	has(&binary, "ce-snapshot", "{  \"total\": 7  }");
+	ck_assert_ptr_null(binary.snapshot.p);
+	end();
+	conf.envelope = OB_ENVELOPE_CE_STRUCTURED;
+	ck_assert_int_eq(ob_route_init(&route, &conf, &plain, &err), 0);
+	struct ob_delivery structured = apply(&m);
+	json_t *event = event_of(&structured);
+	is_text(event, "snapshot", "{  \"total\": 7  }");
+	json_decref(event);
+	end();
+}
+OB_TEST_END
+
+OB_TEST(a_payload_that_was_changed_behind_its_key_is_refused)
+{
+	struct ob_message m = whole();
+	struct ob_err err = OB_ERR_INIT;
+	struct ob_delivery d;
+
+	m.garbled = true;
+	begin(OB_ENVELOPE_NONE, &plain);
+	ck_assert_int_eq(ob_route_apply(&route, &m, &arena, &d, &err), OUTBOX_EKEY);
+	ck_assert_int_eq(err.kind, OB_ERR_REJECT);
+	end();
+}
+OB_TEST_END
+
 OB_SUITE("envelope", a_binary_event_has_its_attributes_in_headers, each_binding_has_its_names,
 	 the_envelope_beats_a_stored_header_of_its_name, a_structured_event_holds_everything,
 	 what_a_message_lacks_an_event_lacks, a_payload_that_is_not_json_is_base64,
 	 names_of_any_kind_make_a_sound_document, what_an_attribute_must_not_have_is_refused,
 	 a_large_payload_fits_and_a_larger_one_is_refused,
-	 debezium_has_an_id_header_and_the_payload_as_it_is, more_headers_than_fit_are_refused)
+	 debezium_has_an_id_header_and_the_payload_as_it_is, more_headers_than_fit_are_refused,
+	 a_snapshot_goes_out_only_where_the_route_says_so,
+	 a_payload_that_was_changed_behind_its_key_is_refused)

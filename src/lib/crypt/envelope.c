@@ -86,11 +86,13 @@ static int open_envelope(const struct envelope *e, const struct ob_subject_key *
 	if (!sealed || !plain)
 		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	if (!ob_base64_decode(data, sealed, &size) || size < OB_SEAL_SIZE ||
-	    !ob_aead_open(key->key, ob_str(key->id), (struct ob_str){ sealed, size }, plain))
+	    !ob_aead_open(key->key, ob_str(key->id), (struct ob_str){ sealed, size }, plain)) {
+		ret->changed = 1;
 		return ob_fail(err, OUTBOX_EKEY, OUTBOX_NO_INDEX,
 			       "an encrypted payload of subject '%.60s' was changed: it cannot be "
 			       "opened with its key",
 			       e->subject);
+	}
 	ret->payload = plain;
 	ret->payload_size = size - OB_SEAL_SIZE;
 	return 0;
@@ -108,7 +110,9 @@ int outbox_decrypt(outbox *ob, const outbox_keyring *ring, const void *payload, 
 
 	if (!err)
 		err = &unused;
-	*ret = (struct outbox_plain){ ret->size, text.p, text.n, 0, 0, NULL };
+	*ret = (struct outbox_plain){ .size = ret->size,
+				      .payload = text.p,
+				      .payload_size = text.n };
 	if (!text.p || !is_envelope(text) ||
 	    outbox_struct_read(envelope_fields, text.p, text.n, &e, memory, &no_object) < 0)
 		return 0;

@@ -71,6 +71,27 @@ static void hand_over(const struct ob_append *call, const struct ob_append_done 
 	ret->repeated = done->repeated;
 }
 
+static void count_append(outbox *ob, int r, size_t events, bool repeated)
+{
+	struct outbox_append_counts *c = &ob->counts;
+
+	c->appends += r == 0;
+	c->events += r == 0 && !repeated ? events : 0;
+	c->repeats += r == 0 && repeated;
+	c->conflicts += r == OUTBOX_ECONFLICT || r == OUTBOX_EBUSY;
+	c->failures += r < 0 && r != OUTBOX_ECONFLICT && r != OUTBOX_EBUSY;
+}
+
+void outbox_append_counted(const outbox *ob, struct outbox_append_counts *ret)
+{
+	struct outbox_append_counts counts = ob->counts;
+	/* A caller that was built with an older header has a shorter struct. */
+	size_t size = ret->size < sizeof(counts) ? ret->size : sizeof(counts);
+
+	counts.size = ret->size;
+	memcpy(ret, &counts, size);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): nine parameters, as the header has them */
 int outbox_append_sized(outbox *ob, const struct outbox_stream *stream, int64_t expected,
 			const void *events, size_t count, size_t event_size,
@@ -107,6 +128,7 @@ int outbox_append_sized(outbox *ob, const struct outbox_stream *stream, int64_t 
 	if (r == 0)
 		r = ob->ops->append(ob->driver, &call, &done, err);
 	r = ob_push_outcome(ob, r, rows, count, err);
+	count_append(ob, r, count, done.repeated);
 	if (r == 0)
 		hand_over(&call, &done, ret_ids, ret_done);
 	return r;

@@ -116,7 +116,7 @@ static int ask_numbers(struct ob_mysql_driver *driver, const char *tmpl, struct 
 }
 
 /* The statement stays prepared; after a failure it is made anew. */
-static int ask_look(struct ob_mysql_driver *driver, struct params *p, int64_t ret[3],
+static int ask_look(struct ob_mysql_driver *driver, struct params *p, int64_t ret[2],
 		    struct outbox_error *err)
 {
 	int r = driver->look ? 0 : prepare_query(driver, sql_mysql_stream_look, &driver->look, err);
@@ -124,7 +124,7 @@ static int ask_look(struct ob_mysql_driver *driver, struct params *p, int64_t re
 	if (r == 0)
 		r = run_query(driver, driver->look, p, err);
 	if (r == 0)
-		r = fetch_numbers(driver, driver->look, ret, 3, err);
+		r = fetch_numbers(driver, driver->look, ret, 2, err);
 	if (driver->look)
 		(void)mysql_stmt_free_result(driver->look);
 	if (r != 0 && driver->look) {
@@ -138,13 +138,13 @@ int ob_mysql_look_stream(void *self, const struct ob_stream_key *stream,
 			 struct ob_stream_state *ret, struct outbox_error *err)
 {
 	struct params p = { 0 };
-	int64_t found[3];
+	int64_t found[2];
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		add_stream(&p, stream);
 	int r = ask_look(self, &p, found, err);
 	if (r == 0)
-		*ret = (struct ob_stream_state){ found[0], found[2], (int)found[1] };
+		*ret = (struct ob_stream_state){ found[0], found[1] / 4, (int)(found[1] % 4) };
 	return r;
 }
 
@@ -199,8 +199,12 @@ int ob_mysql_append(void *self, const struct ob_append *call, struct ob_append_d
 		    struct outbox_error *err)
 {
 	const struct ob_append_steps steps = {
-		self,       ob_mysql_look_stream, mysql_actual, ob_mysql_insert, mysql_version_of,
-		mysql_place
+		.driver = self,
+		.look = ob_mysql_look_stream,
+		.actual = mysql_actual,
+		.insert = ob_mysql_insert,
+		.version_of = mysql_version_of,
+		.place = mysql_place,
 	};
 
 	return ob_append_by_steps(&steps, call, ret, err);

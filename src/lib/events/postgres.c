@@ -154,12 +154,15 @@ static int postgres_place(void *self, const struct ob_stream_key *stream, int64_
 int ob_postgres_append(void *self, const struct ob_append *call, struct ob_append_done *ret,
 		       struct outbox_error *err)
 {
-	const struct ob_append_steps steps = { self,
-					       ob_postgres_look_stream,
-					       postgres_actual,
-					       ob_postgres_insert,
-					       postgres_version_of,
-					       postgres_place };
+	const struct ob_append_steps steps = {
+		.driver = self,
+		.look = ob_postgres_look_stream,
+		.actual = postgres_actual,
+		.insert = ob_postgres_insert,
+		.version_of = postgres_version_of,
+		.place = postgres_place,
+		.insert_expected = ob_postgres_insert_expected,
+	};
 
 	return ob_append_by_steps(&steps, call, ret, err);
 }

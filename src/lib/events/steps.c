@@ -66,12 +66,42 @@ static int explain_refusal(const struct ob_append_steps *s, const struct ob_appe
 	return r < 0 ? r : ob_append_conflict(call, actual, err);
 }
 
+static void number_after(const struct ob_append *call, int64_t version)
+{
+	for (size_t i = 0; i < call->count; i++)
+		call->messages[i].sequence_number = version + (int64_t)i + 1;
+}
+
 static int insert_at(const struct ob_append_steps *s, const struct ob_append *call, int64_t after,
 		     struct outbox_error *err)
 {
-	for (size_t i = 0; i < call->count; i++)
-		call->messages[i].sequence_number = after + (int64_t)i + 1;
+	number_after(call, after);
 	return s->insert(s->driver, call->rows, call->count, err);
+}
+
+static int end_insert(const struct ob_append_steps *s, const struct ob_append *call, int r,
+		      int64_t after, struct ob_append_done *ret, struct outbox_error *err)
+{
+	if (r == OUTBOX_EDUPSEQUENCE || r == OUTBOX_EDUPID)
+		return explain_refusal(s, call, r, ret, err);
+	return r != 0 ? r : finish(s, call, after + 1, false, ret, err);
+}
+
+/* One statement where the database has it; true: it has decided, and *ret_status says what. */
+static bool insert_expected(const struct ob_append_steps *s, const struct ob_append *call,
+			    struct ob_append_done *ret, int *ret_status, struct outbox_error *err)
+{
+	bool stored = false;
+
+	if (!s->insert_expected || call->expected < 0)
+		return false;
+	number_after(call, call->expected);
+	int r = s->insert_expected(s->driver, call->rows, call->count, &stored, err);
+	/* What is missing is told better by the statement that needs it alone. */
+	if ((r == 0 && !stored) || r == OUTBOX_ESCHEMA)
+		return false;
+	*ret_status = end_insert(s, call, r, call->expected, ret, err);
+	return true;
 }
 
 int ob_append_by_steps(const struct ob_append_steps *s, const struct ob_append *call,
@@ -79,8 +109,11 @@ int ob_append_by_steps(const struct ob_append_steps *s, const struct ob_append *
 {
 	struct ob_stream_state state;
 	struct outbox_error unused;
-	int r = s->look(s->driver, &call->stream, &state, err);
+	int r;
 
+	if (insert_expected(s, call, ret, &r, err))
+		return r;
+	r = s->look(s->driver, &call->stream, &state, err);
 	if (r < 0)
 		return r;
 	int allowed = ob_append_allowed(call, &state, err);
@@ -96,7 +129,5 @@ int ob_append_by_steps(const struct ob_append_steps *s, const struct ob_append *
 	for (int races = 0; r == OUTBOX_EDUPSEQUENCE && call->expected < 0 && races < RACES_MAX;
 	     races++)
 		r = insert_at(s, call, ++state.version, err);
-	if (r == OUTBOX_EDUPSEQUENCE || r == OUTBOX_EDUPID)
-		return explain_refusal(s, call, r, ret, err);
-	return r != 0 ? r : finish(s, call, state.version + 1, false, ret, err);
+	return end_insert(s, call, r, state.version, ret, err);
 }

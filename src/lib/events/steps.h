@@ -16,6 +16,13 @@ struct ob_append_steps {
 		      struct outbox_error *err);
 	int (*insert)(void *driver, const struct ob_push_row *rows, size_t count,
 		      struct outbox_error *err);
+	/*
+	 * Insert rows if the stream is open and has the version before the first of them.
+	 * *ret_stored false: it has not, or this cannot tell; nothing was written, and the other
+	 * steps follow. Optional.
+	 */
+	int (*insert_expected)(void *driver, const struct ob_push_row *rows, size_t count,
+			       bool *ret_stored, struct outbox_error *err);
 	/* The version of an event in its stream; 0: it is not there. */
 	int (*version_of)(void *driver, const struct ob_stream_key *stream,
 			  const struct ob_uuid *id, int64_t *ret, struct outbox_error *err);

@@ -136,6 +136,7 @@ static void add_message(struct head *head, const struct ob_delivery *delivery)
 	add_text(head, "outbox-correlation-id", m->correlation_id);
 	add_text(head, "outbox-causation-id", m->causation_id);
 	add_time(head, "outbox-occurred-at", m->occurred_at_us);
+	add_text(head, "outbox-snapshot", delivery->snapshot);
 	for (size_t i = 0; i < delivery->header_count; i++)
 		add_header(head, &delivery->headers[i]);
 	if (delivery->header_count == 0)

@@ -50,6 +50,7 @@ static size_t record_size(const struct ob_delivery *d)
 	size_t size = RECORD_OVERHEAD + d->key.n + d->body.n + d->content_type.n;
 
 	ob_fields_init(&fields, d->message);
+	ob_fields_put(&fields, OB_STR("snapshot"), d->snapshot);
 	for (uint32_t i = 0; i < fields.count; i++)
 		size += header_size(fields.name[i], fields.value[i]);
 	for (size_t i = 0; i < d->header_count; i++)
@@ -98,6 +99,7 @@ static rd_kafka_headers_t *make_headers(const struct ob_delivery *d)
 	bool ok = headers != NULL;
 
 	ob_fields_init(&fields, d->message);
+	ob_fields_put(&fields, OB_STR("snapshot"), d->snapshot);
 	ob_fields_put(&fields, OB_STR("content-type"), d->content_type);
 	for (size_t i = 0; ok && i < d->header_count; i++) {
 		if (!is_ours(&fields, d->headers[i].name))

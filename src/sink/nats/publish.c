@@ -206,6 +206,7 @@ static void make_head(struct head *head, const struct ob_delivery *d)
 	add_text(head, OB_STR("outbox-causation-id"), m->causation_id);
 	if (ob_line_time(m->occurred_at_us, time))
 		add_plain(head, OB_STR("outbox-occurred-at"), ob_str(time));
+	add_text(head, OB_STR("outbox-snapshot"), d->snapshot);
 	if (d->content_type.n > 0 && ob_head_is_printable(d->content_type))
 		add_plain(head, OB_STR("content-type"), d->content_type);
 	if (!d->body.p)

@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <strings.h>
 
-enum { OWN_MAX = 11, DEPTH_MAX = 32, HEADERS_MAX = 4096 };
+enum { OWN_MAX = 12, DEPTH_MAX = 32, HEADERS_MAX = 4096 };
 
 /* ---- values ---------------------------------------------------------- */
 
@@ -275,6 +275,7 @@ static void put_own(const struct ob_delivery *d, struct ob_rabbitmq_properties *
 	put_text(table, OB_STR("outbox-causation-id"), m->causation_id);
 	if (ob_line_time(m->occurred_at_us, p->time))
 		put_text(table, OB_STR("outbox-occurred-at"), ob_str(p->time));
+	put_text(table, OB_STR("outbox-snapshot"), d->snapshot);
 	if (!d->body.p)
 		put(table, OB_STR("outbox-tombstone"),
 		    (amqp_field_value_t){ .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 });

@@ -101,6 +101,7 @@ static void describe(struct ob_fields *f, const struct ob_delivery *d)
 	ob_fields_init(f, d->message);
 	ob_fields_put(f, OB_STR("key"), d->key);
 	ob_fields_put(f, OB_STR("content_type"), d->content_type);
+	ob_fields_put(f, OB_STR("snapshot"), d->snapshot);
 }
 
 static bool has_headers(const struct ob_delivery *d)

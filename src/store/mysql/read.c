@@ -55,7 +55,8 @@ bool my_read_fits(const struct ob_read *read, const struct ob_batch *batch,
 		  const struct ob_message *message)
 {
 	return batch->count == 0 ||
-	       batch->bytes + message->payload.n + message->headers.n <= read->max_bytes;
+	       batch->bytes + message->payload.n + message->headers.n + message->snapshot.n <=
+		       read->max_bytes;
 }
 
 static struct ob_str seen_text(const struct ob_seen *seen)
@@ -415,7 +416,7 @@ static int read_next(struct reading *g, uint32_t *ret_count, struct ob_err *err)
 		if (r != 0)
 			break;
 		g->last = m.seq;
-		bytes += m.payload.n + m.headers.n;
+		bytes += m.payload.n + m.headers.n + m.snapshot.n;
 		count++;
 	}
 	if (r < 0)

@@ -307,7 +307,8 @@ static bool pick(struct reading *g, const PGresult *rows, int row, bool excepted
 	bool large = !PQgetisnull(rows, row, COL_LARGE);
 	size_t size = large ? (size_t)pg_get_int(rows, row, COL_LARGE)
 			    : (size_t)PQgetlength(rows, row, OB_SQL_COL_payload) +
-				      (size_t)PQgetlength(rows, row, OB_SQL_COL_headers);
+				      (size_t)PQgetlength(rows, row, OB_SQL_COL_headers) +
+				      (size_t)PQgetlength(rows, row, OB_SQL_COL_snapshot);
 
 	if (g->count > 0 &&
 	    (g->bytes > g->read->max_bytes || size > g->read->max_bytes - g->bytes)) {
@@ -475,6 +476,7 @@ static int copy_row(struct reading *g, const struct picked *from, struct ob_err 
 			return 0;
 		m.payload = pg_get_str(g->large, row, 1);
 		m.headers = pg_get_str(g->large, row, 2);
+		m.snapshot = pg_get_str(g->large, row, 3);
 	}
 	m.delayed = m.available_at_us > g->now_us;
 	if (from->excepted) {

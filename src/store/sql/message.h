@@ -4,7 +4,8 @@
 #ifndef OB_STORE_SQL_MESSAGE_H
 #define OB_STORE_SQL_MESSAGE_H
 
-/* {>message_columns}, payload and headers. */
+/* {>message_columns}, payload, headers and snapshot; a read has the last only where the layout says
+ * so. */
 #define OB_SQL_MESSAGE_MAP(X) \
 	X(seq, INT) \
 	X(txid, INT) \
@@ -24,12 +25,12 @@
 	X(correlation_id, STR) \
 	X(causation_id, STR) \
 	X(payload, STR) \
-	X(headers, STR)
+	X(headers, STR) \
+	X(snapshot, STR)
 
 /* Those of a list after them. */
 #define OB_SQL_LISTED_MAP(X) \
 	X(partition_key, STR) \
-	X(snapshot, STR) \
 	X(last_error, STR) \
 	X(view, INT) \
 	X(state, INT) \

@@ -15,7 +15,8 @@
 size_t lite_row_size(sqlite3_stmt *stmt)
 {
 	return (size_t)sqlite3_column_bytes(stmt, OB_SQL_COL_payload) +
-	       (size_t)sqlite3_column_bytes(stmt, OB_SQL_COL_headers);
+	       (size_t)sqlite3_column_bytes(stmt, OB_SQL_COL_headers) +
+	       (size_t)sqlite3_column_bytes(stmt, OB_SQL_COL_snapshot);
 }
 
 int lite_row_add(struct lite_store *s, sqlite3_stmt *stmt, struct ob_batch *batch,
