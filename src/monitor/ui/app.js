@@ -170,7 +170,7 @@ const pager = (d, ...more) => h('div.pager', q.get('before') && h('a.button', { 
 const inScope = (r) => ['store', 'reader'].every((name) => !q.get(name) || r[name] === q.get(name));
 function scope() {
 	const value = (r) => `${r.store || ''}\n${r.reader || ''}`;
-	return state.readers.length > 1 && h('label.scope', 'Relay ',
+	return state.readers.length > 1 && (state.stores.length > 1 || /reader/.test(PAGES[page].takes)) && h('label.scope', 'Relay ',
 		h('select', { value: value(state.readers.find((r) => r.reader === (q.get('reader') || (page === 'messages' && data?.reader))
 		&& inScope(r)) || {}), onchange: (e) => {
 		const [store, reader] = e.target.value.split('\n');
@@ -288,7 +288,7 @@ function failures() {
 			role: 'button' }, what(g)), 'long'],
 		['relay', (g) => plain(g.reader) + (g.sink && g.sink !== g.reader ? ` → ${plain(g.sink)}` : '')],
 		'first::iso', 'last::iso', 'next try:next_due:iso',
-		['holds', (g) => (g.keys_held ? `${many(g.keys_held, 'key')}, ${num(g.parked)} parked` : '–')],
+		['holds', (g) => (g.keys_held ? `${many(g.keys_held, 'key')}, ${num(g.parked)} parked` : '–'), 'n'],
 	];
 	const below = (g) => open === g.group && h('tr.below', { key: `${g.group}+` }, h('td', { colspan: 9 },
 		g.cause && h('pre.cause', plainLines(g.cause)),
