@@ -288,7 +288,7 @@ function failures() {
 			role: 'button' }, what(g)), 'long'],
 		['relay', (g) => plain(g.reader) + (g.sink && g.sink !== g.reader ? ` → ${plain(g.sink)}` : '')],
 		'first::iso', 'last::iso', 'next try:next_due:iso',
-		['holds', (g) => (g.keys_held ? `${many(g.keys_held, 'key')}, ${num(g.parked)} parked` : '–'), 'n'],
+		['holds', (g) => (g.keys_held ? `${many(g.keys_held, 'key')}, ${num(g.parked)} parked` : '–')],
 	];
 	const below = (g) => open === g.group && h('tr.below', { key: `${g.group}+` }, h('td', { colspan: 9 },
 		g.cause && h('pre.cause', plainLines(g.cause)),
@@ -519,7 +519,7 @@ const stream = () => [title(['Stream ', h('span.mono', `${plain(data.type)}/${pl
 function consumers() {
 	const one = q.get('consumer');
 	return [title('Consumers'), data.consumers.length ? table('Consumers', [
-		['consumer', (c) => h('a.open', { href: here({ consumer: one ? null : c.consumer }) }, h('b', plain(c.consumer)))], 'source::mono',
+		['consumer', (c) => h('a.open', { href: here({ consumer: one ? null : c.consumer, before: null }) }, h('b', plain(c.consumer)))], 'source::mono',
 		['state', (c) => [st({ ok: 'ok', held: 'dead', waiting: 'pending' }[c.status] || 'down', c.status), ' ', plain(c.trouble)], 'long'],
 		'lag::num', ['oldest', (c) => (c.oldest_ms == null ? '–' : age(c.oldest_ms * 1e3)), 'n'], 'rate::rate', 'handled::num',
 		'duplicates::num', 'keys held:held_keys:num', 'parked::num', 'dead::num'], data.consumers)
@@ -529,8 +529,8 @@ function consumers() {
 		'last error:state.last_error:long'], data.consumers[0].processes)),
 	section('Parked', null, data.letters.length ? table('Parked messages', ['since:since_us:when', 'message:id:mono', 'state::state',
 		'type:event_type:bold', 'key::mono', 'attempts::num', 'next try:due_us:when', 'reason::long'], data.letters)
-		: empty('Nothing is parked.'), pager(data)),
-	section('On the command line', null, ['list', 'retry'].map((verb) => command(`outbox dlq ${verb} ${one}`)))]];
+		: empty('Nothing is parked.'), data.next && h('a', { href: here({ before: data.next }) }, 'More')),
+	section('On the command line', null, command(`outbox dlq retry ${one}`))]];
 }
 
 // The pages by their address. `view` shows what `call` answers to the parameters `takes`, asked again each 5 seconds (`once`: not).
