@@ -170,7 +170,7 @@ const pager = (d, ...more) => h('div.pager', q.get('before') && h('a.button', { 
 const inScope = (r) => ['store', 'reader'].every((name) => !q.get(name) || r[name] === q.get(name));
 function scope() {
 	const value = (r) => `${r.store || ''}\n${r.reader || ''}`;
-	return state.readers.length > 1 && h('label.scope', 'Relay ',
+	return state.readers.length > 1 && (state.stores.length > 1 || /reader/.test(PAGES[page].takes)) && h('label.scope', 'Relay ',
 		h('select', { value: value(state.readers.find((r) => r.reader === (q.get('reader') || (page === 'messages' && data?.reader))
 		&& inScope(r)) || {}), onchange: (e) => {
 		const [store, reader] = e.target.value.split('\n');
@@ -519,7 +519,7 @@ const stream = () => [title(['Stream ', h('span.mono', `${plain(data.type)}/${pl
 function consumers() {
 	const one = q.get('consumer');
 	return [title('Consumers'), data.consumers.length ? table('Consumers', [
-		['consumer', (c) => h('a.open', { href: here({ consumer: one ? null : c.consumer }) }, h('b', plain(c.consumer)))], 'source::mono',
+		['consumer', (c) => h('a.open', { href: here({ consumer: one ? null : c.consumer, before: null }) }, h('b', plain(c.consumer)))], 'source::mono',
 		['state', (c) => [st({ ok: 'ok', held: 'dead', waiting: 'pending' }[c.status] || 'down', c.status), ' ', plain(c.trouble)], 'long'],
 		'lag::num', ['oldest', (c) => (c.oldest_ms == null ? '–' : age(c.oldest_ms * 1e3)), 'n'], 'rate::rate', 'handled::num',
 		'duplicates::num', 'keys held:held_keys:num', 'parked::num', 'dead::num'], data.consumers)
@@ -529,8 +529,8 @@ function consumers() {
 		'last error:state.last_error:long'], data.consumers[0].processes)),
 	section('Parked', null, data.letters.length ? table('Parked messages', ['since:since_us:when', 'message:id:mono', 'state::state',
 		'type:event_type:bold', 'key::mono', 'attempts::num', 'next try:due_us:when', 'reason::long'], data.letters)
-		: empty('Nothing is parked.'), pager(data)),
-	section('On the command line', null, ['list', 'retry'].map((verb) => command(`outbox dlq ${verb} ${one}`)))]];
+		: empty('Nothing is parked.'), data.next && h('a', { href: here({ before: data.next }) }, 'More')),
+	section('On the command line', null, command(`outbox dlq retry ${one}`))]];
 }
 
 // The pages by their address. `view` shows what `call` answers to the parameters `takes`, asked again each 5 seconds (`once`: not).
