@@ -26,7 +26,7 @@ class Victim:
     def start(self):
         self.since = time.monotonic()
         with open(self.db.path(f"{self.words[0]}.log"), "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):
         assert self.process.poll() is None, f"{self.words[0]} ended by itself: {self.said()[-2000:]}"
