@@ -96,7 +96,11 @@ typedef int ob_feed_poll_fn(struct ob_feed *feed, int timeout_ms, uint32_t max,
 /* These are done, and must not come again. May be repeated. */
 typedef int ob_feed_ack_fn(struct ob_feed *feed, const uint64_t *tags, size_t count,
 			   struct ob_err *err);
-/* Optional. These are not done: let them come again, now. Errors are of no consequence. */
+/*
+ * Optional. These are not done: let them come again, now, in the order of their part. Where the
+ * source keeps no order for single entries, all that has no acknowledgement comes again, and tags
+ * handed out before are void. The next call is open(). Errors are of no consequence.
+ */
 typedef void ob_feed_give_back_fn(struct ob_feed *feed, const uint64_t *tags, size_t count);
 /* Optional. Still at work on these: the source's clock for them begins anew. */
 typedef void ob_feed_touch_fn(struct ob_feed *feed, const uint64_t *tags, size_t count);

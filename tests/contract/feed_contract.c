@@ -387,8 +387,10 @@ OB_TEST(a_position_wins_over_what_the_source_has_recorded)
 	size_t count = 0, behind = 0;
 
 	box_init(&box);
-	if (!(box.kind->ops->caps & OB_FEED_PLACES))
+	if (!(box.kind->ops->caps & OB_FEED_PLACES)) {
+		box_done(&box);
 		return;
+	}
 	store(&box, 1, 30);
 	struct ob_feed *feed = open_feed(&box, "g8");
 	read_entries(feed, 30, &got);

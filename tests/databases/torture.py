@@ -26,7 +26,7 @@ class Victim:
     def start(self):
         self.since = time.monotonic()
         with open(self.db.path(f"{self.words[0]}.log"), "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):
         assert self.process.poll() is None, f"{self.words[0]} ended by itself: {self.said()[-2000:]}"
@@ -89,7 +89,7 @@ consumers:
     victims = [Victim(db, "work"), Victim(db, "consume", "billing")]
     producer.start()
     end = time.monotonic() + float(os.environ.get("OUTBOX_TORTURE_SECONDS", seconds))
-    while time.monotonic() < end:
+    while time.monotonic() < end or victims[1].kills < 2 or numbers[-1] <= 100:
         time.sleep(random.uniform(0.05, 0.8))  # the moment of the kill
         if calm:
             victim = victims[time.monotonic() > victims[1].since + calm]
@@ -110,7 +110,6 @@ consumers:
     duplicates = rows("SELECT duplicates FROM outbox_consumers")[0][0]  # as of the last renewal of each process
     print(f"# {broker.name} to {kind}: {numbers[-1]} messages, {duplicates} duplicates told, {victims[0].kills} kills of the relay, "
           f"{victims[1].kills} of the consumer")
-    assert numbers[-1] > 100 and victims[1].kills > 1
 
 
 def sqlite_rows(path):

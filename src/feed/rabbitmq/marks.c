@@ -56,6 +56,8 @@ static bool add_ack(struct rabbitmq_feed *feed, size_t at, bool multiple)
 
 static void forget_done(struct rabbitmq_feed *feed, size_t count)
 {
+	if (count == 0)
+		return; /* there may be no memory yet */
 	feed->past += count;
 	feed->mark_count -= count;
 	memmove(feed->marks, feed->marks + count, feed->mark_count);
