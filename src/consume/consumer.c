@@ -290,21 +290,29 @@ static void purge(struct ob_consumer *c)
 		c->purge_us = ob_consumer_now(c) + 100000;
 }
 
-static void touch(struct ob_consumer *c)
+static void touch_list(struct ob_consumer *c, const struct ob_consume_list *list)
 {
 	const struct ob_consume_item *item;
 
+	TAILQ_FOREACH(item, list, links)
+	{
+		if (!item->row.n)
+			ob_feed_touch(c->p.feed, &item->entry->tag, 1);
+	}
+}
+
+static void touch_waiting(void *arg, struct ob_consume_key *key)
+{
+	touch_list(arg, &key->waiting);
+}
+
+/* All that is in memory, or the source would hand it out a second time. */
+static void touch_all(struct ob_consumer *c)
+{
 	c->touch_us = ob_consumer_now(c) + (int64_t)OB_CONSUME_TOUCH_MS * 1000;
-	TAILQ_FOREACH(item, &c->sent, links)
-	{
-		if (!item->row.n)
-			ob_feed_touch(c->p.feed, &item->entry->tag, 1);
-	}
-	TAILQ_FOREACH(item, &c->runnable, links)
-	{
-		if (!item->row.n)
-			ob_feed_touch(c->p.feed, &item->entry->tag, 1);
-	}
+	touch_list(c, &c->sent);
+	touch_list(c, &c->runnable);
+	ob_consume_keys_each(&c->keys, touch_waiting, c);
 }
 
 static void keep_up(struct ob_consumer *c)
@@ -314,7 +322,7 @@ static void keep_up(struct ob_consumer *c)
 	if (now >= c->state_us)
 		look_at_source(c);
 	if (now >= c->touch_us && c->p.feed->ops->touch)
-		touch(c);
+		touch_all(c);
 	if (ob_consumer_waits(c, &c->store_wait) || c->p.lease->epoch == 0)
 		return;
 	if (now >= c->purge_us)

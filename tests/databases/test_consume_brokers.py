@@ -150,6 +150,41 @@ def from_nats_poison_holds_its_key_alone(db):
     hold_one_key(db, Nats())
 
 
+SLOW = """import json, sys, time
+for number, line in enumerate(sys.stdin):
+    with open("seen", "a") as seen:
+        seen.write(json.loads(line)["id"] + "\\n")
+    if number == 0:
+        time.sleep(8)  # longer than ack_wait
+    print("ok", json.loads(line)["id"], flush=True)
+"""
+
+
+@case("sqlite")
+def from_nats_what_waits_after_a_slow_message_is_handed_out_once(db):
+    broker = Nats()
+    db.write("slow.py", SLOW)
+    db.write("outbox.yaml", f"""
+stores: {{ main: {{ url: "{db.url()}" }} }}
+sinks: {{ out: {{ {broker.sink} }} }}
+relays: [ {{ store: main, sink: out, route: {{ destination: "{broker.destination}" }} }} ]
+consumers:
+  - name: billing
+    source: {{ {broker.source}, ack_wait: 6s }}
+    exec: {{ command: "python3 slow.py" }}
+    dedup: none
+""")
+    db.outbox("setup")
+    db.outbox("setup", "--inbox")
+    for n in range(3):
+        db.run("INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload) VALUES (?, 'order', '1', 'Paid', ?)",
+               os.urandom(16), json.dumps({"n": n}))
+    db.outbox("work", "--once")
+    assert db.outbox("consume", "--once") == "3 handled, 0 duplicates, 0 failed, 0 parked\n"
+    with open(db.path("seen"), encoding="utf-8") as seen:
+        assert len(seen.read().split()) == 3
+
+
 @case("sqlite")
 def doctor_compares_the_limits_of_kafka_with_the_handler(db):
     kafka = Kafka()
