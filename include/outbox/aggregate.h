@@ -113,15 +113,27 @@ OUTBOX_API int64_t outbox_aggregate_version(const outbox_aggregate *aggregate);
 /* The version of the snapshot that it was loaded from; 0: none. */
 OUTBOX_API int64_t outbox_aggregate_snapshot_version(const outbox_aggregate *aggregate);
 
+/* outbox_aggregate_record(); `more_size` is sizeof(struct outbox_message) of the program that
+ * calls. */
+OUTBOX_API OUTBOX_NODISCARD int outbox_aggregate_record_sized(outbox_aggregate *aggregate,
+							      const char *event_type,
+							      const void *event, const void *more,
+							      size_t more_size,
+							      struct outbox_error *err);
+
 /*
  * Record an event: its version is one higher, and it is applied to the state. `more` is NULL or has
  * correlation_id, causation_id, headers, id ... Correlation and causation that are left out are
  * those of the event before. Nothing is written; what `event` points to is serialized now.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_aggregate_record(outbox_aggregate *aggregate,
-							const char *event_type, const void *event,
-							const struct outbox_message *more,
-							struct outbox_error *err);
+OUTBOX_NODISCARD static inline int
+outbox_aggregate_record(outbox_aggregate *aggregate, const char *event_type, const void *event,
+			const struct outbox_message *more, struct outbox_error *err)
+{
+	return outbox_aggregate_record_sized(aggregate, event_type, event, more,
+					     sizeof(struct outbox_message), err);
+}
+
 /* How many are recorded. They are never cleared. */
 OUTBOX_API size_t outbox_aggregate_recorded(const outbox_aggregate *aggregate);
 

@@ -46,6 +46,12 @@ struct outbox_appended {
 	int repeated; /* 1: these events were stored before, and nothing was written now */
 };
 
+/* outbox_append(); `event_size` is sizeof(struct outbox_message) of the program that calls. */
+OUTBOX_API OUTBOX_NODISCARD int
+outbox_append_sized(outbox *ob, const struct outbox_stream *stream, int64_t expected,
+		    const void *events, size_t count, size_t event_size, struct outbox_id *ret_ids,
+		    struct outbox_appended *ret_done, struct outbox_error *err);
+
 /*
  * Append `count` events to a stream, in the transaction that is open on the connection: all of
  * them, or none. Refused (OUTBOX_ENOTRANSACTION) when no transaction is open. Never commits.
@@ -74,11 +80,14 @@ struct outbox_appended {
  * ret_ids: NULL, or room for `count` ids. ret_done: NULL, or what was done. Both are written only
  * on success.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_append(outbox *ob, const struct outbox_stream *stream,
-					      int64_t expected, const struct outbox_message *events,
-					      size_t count, struct outbox_id *ret_ids,
-					      struct outbox_appended *ret_done,
-					      struct outbox_error *err);
+OUTBOX_NODISCARD static inline int
+outbox_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
+	      const struct outbox_message *events, size_t count, struct outbox_id *ret_ids,
+	      struct outbox_appended *ret_done, struct outbox_error *err)
+{
+	return outbox_append_sized(ob, stream, expected, events, count,
+				   sizeof(struct outbox_message), ret_ids, ret_done, err);
+}
 
 /* ---- reading --------------------------------------------------------- */
 

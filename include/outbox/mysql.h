@@ -11,6 +11,12 @@ extern "C" {
 
 struct st_mysql; /* MYSQL of libmariadb; a handle of libmysqlclient is another type */
 
+/* outbox_mysql_open(); `options_size` is sizeof(struct outbox_options) of the program that calls.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_mysql_open_sized(struct st_mysql *db, const void *options,
+							size_t options_size, outbox **ret_ob,
+							struct outbox_error *err);
+
 /*
  * Bind a writer to your own connection. It reads the schema and prepares
  * statements, and changes nothing of the session: any character set, sql_mode,
@@ -23,9 +29,12 @@ struct st_mysql; /* MYSQL of libmariadb; a handle of libmysqlclient is another t
  * off. A deadlock (OUTBOX_EBUSY, native "1213") makes the server roll the whole
  * transaction back: run it again.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_mysql_open(struct st_mysql *db,
-						  const struct outbox_options *options,
-						  outbox **ret_ob, struct outbox_error *err);
+OUTBOX_NODISCARD static inline int outbox_mysql_open(struct st_mysql *db,
+						     const struct outbox_options *options,
+						     outbox **ret_ob, struct outbox_error *err)
+{
+	return outbox_mysql_open_sized(db, options, sizeof(struct outbox_options), ret_ob, err);
+}
 
 #ifdef __cplusplus
 }

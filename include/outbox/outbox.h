@@ -22,7 +22,16 @@ extern "C" {
 #define OUTBOX_NODISCARD
 #endif
 
-#define OUTBOX_VERSION "0.1.0"
+#define OUTBOX_VERSION        "0.1.0"
+#define OUTBOX_VERSION_NUMBER 100 /* major * 10000 + minor * 100 + patch */
+
+/*
+ * How this API grows. New members are only ever appended to a struct, and a program built against
+ * an older header keeps working with a newer library. Calls that take a struct without a member
+ * `size` are inline functions that pass its size as your compiler has it to a function whose name
+ * ends in _sized; a binding for another language calls that one. A library that is older than the
+ * header refuses a struct that it does not know all of (OUTBOX_EINVAL).
+ */
 
 /* One list: the enum, outbox_strerror() and outbox_status_name() come from it. */
 #define OUTBOX_STATUS_MAP(X) \
@@ -73,7 +82,8 @@ OUTBOX_API const char *outbox_version(void);
 
 /*
  * What went wrong, in one line. A call that fails fills all of it, a call that
- * succeeds writes nothing. Every call takes NULL instead.
+ * succeeds writes nothing. Every call takes NULL instead. Its size never
+ * changes: a new member will take its room from the end of `message`.
  */
 struct outbox_error {
 	int status;        /* enum outbox_status, what the call returned */
@@ -120,7 +130,7 @@ struct outbox_message {
 	unsigned flags; /* OUTBOX_TOMBSTONE */
 };
 
-/* An id in its canonical text form, 36 characters and a NUL. */
+/* An id in its canonical text form, 36 characters and a NUL. Never grows. */
 struct outbox_id {
 	char text[37];
 };
@@ -131,7 +141,7 @@ struct outbox_id {
 #define OUTBOX_BINARY_PAYLOAD   0x4u /* the payload column holds bytes, not JSON */
 #define OUTBOX_STRING_ID        0x8u /* the id column holds canonical text, not 16 bytes */
 
-/* A column under another name; `name` NULL: the table has no such column. */
+/* A column under another name; `name` NULL: the table has no such column. Never grows. */
 struct outbox_column {
 	const char *column; /* our name: "event_type" */
 	const char *name;   /* the table's: "kind" */
@@ -148,18 +158,26 @@ struct outbox_options {
 /* A writer bound to one of your own connections; use it from one thread at a time. */
 typedef struct outbox outbox;
 
+/* outbox_push(); `message_size` is sizeof(struct outbox_message) of the program that calls. */
+OUTBOX_API OUTBOX_NODISCARD int outbox_push_sized(outbox *ob, const void *messages, size_t count,
+						  size_t message_size, struct outbox_id *ret_ids,
+						  struct outbox_error *err);
+
 /*
  * Store `count` messages, in order, in the transaction that is open on the
  * connection. Refused (OUTBOX_ENOTRANSACTION) when none is open. Never
  * commits. Messages are checked before any SQL runs, one after the other; the
  * first fault is reported. When the call fails, nothing of it is stored and the
  * transaction stays usable, unless the message says otherwise: the database
- * itself may have rolled it back. No message is success.
+ * itself may have rolled it back. `count` 0 succeeds and does nothing.
  * ret_ids: NULL, or room for `count` ids; written only on success.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_push(outbox *ob, const struct outbox_message *messages,
-					    size_t count, struct outbox_id *ret_ids,
-					    struct outbox_error *err);
+OUTBOX_NODISCARD static inline int outbox_push(outbox *ob, const struct outbox_message *messages,
+					       size_t count, struct outbox_id *ret_ids,
+					       struct outbox_error *err)
+{
+	return outbox_push_sized(ob, messages, count, sizeof(struct outbox_message), ret_ids, err);
+}
 
 /* Free the writer; NULL is allowed. The connection and its transaction are not touched. */
 OUTBOX_API void outbox_close(outbox *ob);

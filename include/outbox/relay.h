@@ -186,12 +186,25 @@ struct outbox_relay_options {
 };
 
 /*
+ * outbox_relay_new(); the sizes are sizeof(struct outbox_relay_options) and, for its member
+ * `table`, sizeof(struct outbox_options) of the program that calls.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_relay_new_sized(const void *options, size_t options_size,
+						       size_t table_size, outbox_relay **ret_relay,
+						       struct outbox_error *err);
+
+/*
  * Check the options, connect, check the tables. OUTBOX_ECONFIG, OUTBOX_ESCHEMA, OUTBOX_ESTORE
  * say what is wrong. On success the caller owns *ret_relay.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_relay_new(const struct outbox_relay_options *options,
-						 outbox_relay **ret_relay,
-						 struct outbox_error *err);
+OUTBOX_NODISCARD static inline int outbox_relay_new(const struct outbox_relay_options *options,
+						    outbox_relay **ret_relay,
+						    struct outbox_error *err)
+{
+	return outbox_relay_new_sized(options, sizeof(struct outbox_relay_options),
+				      sizeof(struct outbox_options), ret_relay, err);
+}
+
 /*
  * Deliver until outbox_relay_stop(), which gives OUTBOX_OK; anything else says why it ended by
  * itself. A store that is away is waited for. One run or process_once at a time.

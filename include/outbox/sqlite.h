@@ -11,6 +11,12 @@ extern "C" {
 
 struct sqlite3;
 
+/* outbox_sqlite_open(); `options_size` is sizeof(struct outbox_options) of the program that calls.
+ */
+OUTBOX_API OUTBOX_NODISCARD int outbox_sqlite_open_sized(struct sqlite3 *db, const void *options,
+							 size_t options_size, outbox **ret_ob,
+							 struct outbox_error *err);
+
 /*
  * Bind a writer to your own connection. It reads the schema and prepares
  * statements, and changes no setting of the connection. The table must exist with
@@ -23,9 +29,12 @@ struct sqlite3;
  * write lock with its first write, which fails with OUTBOX_EBUSY, whatever the
  * busy timeout, when another connection wrote after this one began to read.
  */
-OUTBOX_API OUTBOX_NODISCARD int outbox_sqlite_open(struct sqlite3 *db,
-						   const struct outbox_options *options,
-						   outbox **ret_ob, struct outbox_error *err);
+OUTBOX_NODISCARD static inline int outbox_sqlite_open(struct sqlite3 *db,
+						      const struct outbox_options *options,
+						      outbox **ret_ob, struct outbox_error *err)
+{
+	return outbox_sqlite_open_sized(db, options, sizeof(struct outbox_options), ret_ob, err);
+}
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,7 @@ void ob_worker_report_write(const struct ob_worker_report *s, struct ob_buf *out
 	write_number(&j, "in_flight", (int64_t)s->in_flight);
 	write_number(&j, "queued", (int64_t)s->queued);
 	write_number(&j, "unsettled", (int64_t)s->unsettled);
+	write_text(&j, "waits", s->waits);
 	write_retention(&j, s);
 	ob_jout_end(&j, '}');
 	/* Quotes double a text: if it does not fit, better nothing than a heartbeat refused. */
@@ -180,6 +181,7 @@ static void read_member(struct ob_worker_report *s, struct ob_json_member m)
 	NUMBER("in_flight", s->in_flight);
 	NUMBER("queued", s->queued);
 	NUMBER("unsettled", s->unsettled);
+	TEXT("waits", s->waits);
 	if (ob_field_is(&m, "rate"))
 		s->rate = ob_field_read_rate(m.value);
 	if (!is_object(m.value))

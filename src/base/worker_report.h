@@ -29,6 +29,7 @@ struct ob_worker_report {
 	struct ob_worker_error sink_error, store_error;
 	double rate; /* messages published a second, since the beat before */
 	uint64_t in_flight, queued, unsettled;
+	char waits[16]; /* what the queued ones wait for, a word of OB_WHY_MAP; "": nothing */
 	/* What retention did last, of the worker whose relay does it; at 0: nothing yet. */
 	int64_t retained_us;
 	uint64_t retained_rows, retained_parts; /* of that pass */

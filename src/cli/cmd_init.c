@@ -92,7 +92,7 @@ static int init_run(struct ob_cli *cli, const void *opts)
 		return r;
 	if (!cli->json) {
 		bool plain = strcmp(path, "outbox.yaml") == 0;
-		printf("wrote %s: look it through, then run 'outbox%s%s setup'\n", path,
+		printf("wrote %s: review it, then run 'outbox%s%s setup'\n", path,
 		       plain ? "" : " -c ", plain ? "" : path);
 		return OB_EXIT_OK;
 	}

@@ -118,7 +118,7 @@ static void add_stores(struct ob_buf *out, const struct ob_section *section)
 		add_section(out, s, "store");
 	ob_buf_adds(
 		out,
-		"\nA row goes when every reader has delivered it and it is older than that. "
+		"\nA row is removed when every reader has delivered it and it is older than that. "
 		"`published: never` keeps everything:\nthe log is an event store. A reader that "
 		"nobody runs keeps its rows; `outbox status` names it, `outbox readers remove`\n"
 		"forgets it. Dead messages keep their row until `dead` is over.\n");

@@ -88,7 +88,7 @@ const struct ob_section ob_store_entry_sections[] = {
 	{
 		.name = "retention",
 		.opts = retention_opts,
-		.help = "How long the log keeps what every reader has behind it.",
+		.help = "How long the log keeps rows that every reader has passed.",
 	},
 	OB_SECTION_END,
 };

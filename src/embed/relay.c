@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The relay for applications: make, run, stop. */
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "embed/embed.h"
 #include "events/wait.h"
@@ -92,16 +93,51 @@ static int make(const struct outbox_relay_options *options, outbox_relay **ret_r
 	return 0;
 }
 
-int outbox_relay_new(const struct outbox_relay_options *options, outbox_relay **ret_relay,
-		     struct outbox_error *err)
+static const struct ob_grow grow_relay_options = {
+	.name = "struct outbox_relay_options",
+	.first = OB_GROW_SIZE(struct outbox_relay_options, keep_dead_ms),
+	.now = sizeof(struct outbox_relay_options),
+};
+
+/* The options as ours, whatever version of the headers the program was built with. */
+static int make_sized(const void *options, size_t options_size, size_t table_size,
+		      outbox_relay **ret_relay, struct ob_err *err)
+{
+	struct outbox_relay_options ours;
+	struct outbox_options table;
+
+	if (!options)
+		return make(NULL, ret_relay, err);
+	if (ob_grow_check(&grow_relay_options, options_size, err) < 0 ||
+	    ob_grow_check(&ob_grow_options, table_size, err) < 0)
+		return err->status;
+	ob_grow_copy(&grow_relay_options, options, options_size, &ours);
+	if (ours.table) {
+		ob_grow_copy(&ob_grow_options, ours.table, table_size, &table);
+		ours.table = &table;
+	}
+	return make(&ours, ret_relay, err);
+}
+
+int outbox_relay_new_sized(const void *options, size_t options_size, size_t table_size,
+			   outbox_relay **ret_relay, struct outbox_error *err)
 {
 	struct ob_err e = OB_ERR_INIT;
 
 	if (!ret_relay)
 		(void)ob_err_set(&e, OUTBOX_EINVAL, OB_ERR_FATAL, "ret_relay is NULL");
-	else if (make(options, ret_relay, &e) >= 0)
+	else if (make_sized(options, options_size, table_size, ret_relay, &e) >= 0)
 		return OUTBOX_OK;
 	return give_error(&e, err);
+}
+
+OUTBOX_API int first_relay_new(const void *options, outbox_relay **ret_relay,
+			       struct outbox_error *err) OB_FIRST_ABI("outbox_relay_new");
+
+int first_relay_new(const void *options, outbox_relay **ret_relay, struct outbox_error *err)
+{
+	return outbox_relay_new_sized(options, grow_relay_options.first, ob_grow_options.first,
+				      ret_relay, err);
 }
 
 int outbox_wait_caught_up(const char *store, const char *reader, uint32_t timeout_ms,

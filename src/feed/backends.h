@@ -5,6 +5,6 @@
 
 #include "feed/feed.h"
 
-extern const struct ob_feed_ops ob_feed_redis, ob_feed_kafka, ob_feed_nats;
+extern const struct ob_feed_ops ob_feed_redis, ob_feed_kafka, ob_feed_rabbitmq, ob_feed_nats;
 
 #endif

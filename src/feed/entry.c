@@ -85,6 +85,13 @@ static bool number_field(struct ob_feed_draft *draft, struct ob_str name, struct
 	return true;
 }
 
+static void add_name(struct ob_feed_draft *draft, struct ob_str name)
+{
+	ob_buf_addc(&draft->headers, draft->headers.len ? ',' : '{');
+	ob_json_add_string(&draft->headers, name);
+	ob_buf_addc(&draft->headers, ':');
+}
+
 void ob_feed_entry_field(struct ob_feed_draft *draft, struct ob_str name, struct ob_str value)
 {
 	struct ob_str *text = text_field(draft->entry, name);
@@ -92,11 +99,28 @@ void ob_feed_entry_field(struct ob_feed_draft *draft, struct ob_str name, struct
 	if (text) {
 		*text = value;
 	} else if (!number_field(draft, name, value)) {
-		ob_buf_addc(&draft->headers, draft->headers.len ? ',' : '{');
-		ob_json_add_string(&draft->headers, name);
-		ob_buf_addc(&draft->headers, ':');
+		add_name(draft, name);
 		ob_json_add_string(&draft->headers, value);
 	}
+}
+
+void ob_feed_entry_header(struct ob_feed_draft *draft, struct ob_str name, struct ob_str json)
+{
+	add_name(draft, name);
+	ob_buf_add(&draft->headers, json);
+}
+
+bool ob_feed_entry_own_name(struct ob_str header, struct ob_arena *arena, struct ob_str *ret)
+{
+	char *name = ob_arena_alloc(arena, header.n + 1);
+	size_t n = 0;
+
+	if (!name)
+		return false;
+	for (size_t i = OB_FEED_OWN_PREFIX; i < header.n; i++)
+		name[n++] = header.p[i] == '-' ? '_' : header.p[i];
+	*ret = (struct ob_str){ name, n };
+	return true;
 }
 
 static void set_fault(struct ob_feed_entry *entry, struct ob_arena *arena, const char *what,

@@ -21,6 +21,12 @@
 #define KAFKA_FEED NULL
 #endif
 
+#if HAVE_RABBITMQ
+#define RABBITMQ_FEED &ob_feed_rabbitmq
+#else
+#define RABBITMQ_FEED NULL
+#endif
+
 #if HAVE_NATS
 #define NATS_FEED &ob_feed_nats
 #else
@@ -36,6 +42,10 @@ const struct ob_feed_backend ob_feed_backends[] = {
 	  .ops = KAFKA_FEED,
 	  .package = "librdkafka-dev",
 	  .help = "A Kafka topic, read by a consumer group." },
+	{ .name = "rabbitmq",
+	  .ops = RABBITMQ_FEED,
+	  .package = "librabbitmq-dev and libssl-dev",
+	  .help = "A RabbitMQ queue." },
 	{ .name = "nats",
 	  .ops = NATS_FEED,
 	  .package = "libnats-dev",

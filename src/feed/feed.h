@@ -101,8 +101,11 @@ typedef void ob_feed_give_back_fn(struct ob_feed *feed, const uint64_t *tags, si
 /* Optional. Still at work on these: the source's clock for them begins anew. */
 typedef void ob_feed_touch_fn(struct ob_feed *feed, const uint64_t *tags, size_t count);
 typedef int ob_feed_state_fn(struct ob_feed *feed, struct ob_feed_state *ret, struct ob_err *err);
-/* Optional. What the source's limits mean for a handler that takes `handler_ms`: see
- * ob_sink_probe_fn. */
+/*
+ * Optional. What the source's limits mean for a handler that takes up to `handler_ms`: findings of
+ * ops->checks. On a feed that was not opened: it connects by itself, reads only, makes no group and
+ * takes no message. An error: it cannot connect, or the source does not answer.
+ */
 typedef int ob_feed_probe_fn(struct ob_feed *feed, int64_t handler_ms, struct ob_findings *out,
 			     struct ob_err *err);
 typedef void ob_feed_close_fn(struct ob_feed *feed);
@@ -202,7 +205,13 @@ struct ob_feed_draft {
 };
 void ob_feed_entry_begin(struct ob_feed_draft *draft, struct ob_feed_entry *entry);
 void ob_feed_entry_field(struct ob_feed_draft *draft, struct ob_str name, struct ob_str value);
-/* A header of the user's; the field `headers`, a JSON object, replaces all. */
+/* A header of the user's, whatever its name; the value is JSON, and copied. The field `headers`, a
+ * JSON object, replaces all. */
+void ob_feed_entry_header(struct ob_feed_draft *draft, struct ob_str name, struct ob_str json);
+/* The field that a header of ours stands for: "outbox-event-type" is event_type. False: no memory.
+ */
+enum { OB_FEED_OWN_PREFIX = 7 }; /* bytes of "outbox-" */
+bool ob_feed_entry_own_name(struct ob_str header, struct ob_arena *arena, struct ob_str *ret);
 bool ob_feed_entry_finish(struct ob_feed_draft *draft, struct ob_arena *arena);
 
 /* A message of the line protocol (sink/line.h), as it stands in the parked table; copies. False:

@@ -11,7 +11,9 @@
 #include "base/uuid.h"
 #include "outbox/events.h"
 
-enum { OB_DRIVER_ABI = 4 };
+struct outbox_postgres_statement;
+
+enum { OB_DRIVER_ABI = 5 };
 
 /* A message that passed the checks. Sizes are known, the id is set. */
 struct ob_push_row {
@@ -130,6 +132,12 @@ struct ob_driver_ops {
 	 */
 	int (*insert)(void *driver, const struct ob_push_row *rows, size_t count,
 		      struct outbox_error *err);
+	/*
+	 * The statement that would store rows (at least one), sent by the caller instead; see
+	 * outbox_postgres_statement(). NULL: this database has none.
+	 */
+	int (*statement)(void *driver, const struct ob_push_row *rows, size_t count,
+			 const struct outbox_postgres_statement **ret, struct outbox_error *err);
 	/* All or nothing; see outbox_append(). Returns as insert() does. */
 	int (*append)(void *driver, const struct ob_append *call, struct ob_append_done *ret_done,
 		      struct outbox_error *err);

@@ -11,9 +11,16 @@ struct outbox {
 	struct ob_check_rules rules;
 };
 
+/*
+ * The caller's messages as ours. Where the program was built with this version of the header, these
+ * are his; else copies, and *ret_memory (to be freed) is where they are.
+ */
+int ob_push_messages(const void *messages, size_t count, size_t message_size,
+		     const struct outbox_message **ret, struct outbox_message **ret_memory,
+		     struct outbox_error *err);
 /* What can be wrong with the call itself; `most`: messages that one may have. */
-int ob_push_check_call(const outbox *ob, const struct outbox_message *messages, size_t count,
-		       size_t most, struct outbox_error *err);
+int ob_push_check_call(const outbox *ob, const void *messages, size_t count, size_t most,
+		       struct outbox_error *err);
 /* Check every message and give ids, before anything is written. */
 int ob_push_prepare(const outbox *ob, const struct outbox_message *messages, size_t count,
 		    struct ob_push_row *rows, struct outbox_error *err);

@@ -439,10 +439,12 @@ static int open_driver(struct ob_mysql_driver *driver, const struct outbox_optio
 	return r;
 }
 
-int outbox_mysql_open(MYSQL *db, const struct outbox_options *options, outbox **ret_ob,
-		      struct outbox_error *err)
+int outbox_mysql_open_sized(MYSQL *db, const void *options, size_t options_size, outbox **ret_ob,
+			    struct outbox_error *err)
 {
 	struct outbox_error unused;
+	struct outbox_options copy;
+	const struct outbox_options *ours = NULL;
 
 	if (!err)
 		err = &unused;
@@ -453,12 +455,22 @@ int outbox_mysql_open(MYSQL *db, const struct outbox_options *options, outbox **
 	if (!driver)
 		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	driver->db = db;
-	int r = open_driver(driver, options, err);
+	int r = ob_options_take(options, options_size, &copy, &ours, err);
+	if (r == 0)
+		r = open_driver(driver, ours, err);
 	if (r < 0)
 		return r;
-	struct ob_check_rules rules = ob_options_rules(options, &driver->layout);
+	struct ob_check_rules rules = ob_options_rules(ours, &driver->layout);
 	r = outbox_driver_attach(&mysql_ops, driver, &rules, ret_ob, err);
 	if (r == 0)
 		(void)OB_TAKE(driver);
 	return r;
+}
+
+OUTBOX_API int first_mysql_open(MYSQL *db, const void *options, outbox **ret_ob,
+				struct outbox_error *err) OB_FIRST_ABI("outbox_mysql_open");
+
+int first_mysql_open(MYSQL *db, const void *options, outbox **ret_ob, struct outbox_error *err)
+{
+	return outbox_mysql_open_sized(db, options, ob_grow_options.first, ret_ob, err);
 }

@@ -43,6 +43,21 @@ static int set_layout(struct ob_layout *layout, const struct outbox_options *opt
 	return r;
 }
 
+int ob_options_take(const void *options, size_t size, struct outbox_options *copy,
+		    const struct outbox_options **ret, struct outbox_error *err)
+{
+	struct ob_err fault = OB_ERR_INIT;
+
+	*ret = NULL;
+	if (!options)
+		return 0;
+	if (ob_grow_check(&ob_grow_options, size, &fault) < 0)
+		return ob_fail(err, fault.status, OUTBOX_NO_INDEX, "%s", fault.msg);
+	ob_grow_copy(&ob_grow_options, options, size, copy);
+	*ret = copy;
+	return 0;
+}
+
 int ob_options_layout(const struct outbox_options *options, struct ob_layout *ret_layout,
 		      struct outbox_error *err)
 {

@@ -167,9 +167,8 @@ static int expand(const struct ob_layout *layout, const char *tmpl, char **ret_s
 	return *ret_sql ? 0 : ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 }
 
-/* Write the insert that names these columns, where they are on; the last one written is kept. */
-static int name_columns(struct ob_postgres_driver *driver, uint32_t columns,
-			struct outbox_error *err)
+int ob_postgres_name_columns(struct ob_postgres_driver *driver, uint32_t columns,
+			     struct outbox_error *err)
 {
 	uint32_t dropped = ob_postgres_all_columns() & ~columns;
 	struct ob_layout layout = driver->layout;
@@ -278,7 +277,8 @@ static int insert_chunk(struct ob_postgres_driver *driver, const struct ob_postg
 	struct ob_postgres_values v;
 	AUTOCLEAR PGresult *failed = NULL;
 
-	int r = name_columns(driver, ob_postgres_columns(chunk->rows, chunk->count), err);
+	int r = ob_postgres_name_columns(driver, ob_postgres_columns(chunk->rows, chunk->count),
+					 err);
 
 	if (r == 0 && !ob_postgres_bind(driver, chunk, false, &v))
 		r = ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
@@ -323,25 +323,31 @@ static bool postgres_in_transaction(void *self)
 	return status == PQTRANS_INTRANS || status == PQTRANS_INERROR || status == PQTRANS_ACTIVE;
 }
 
-static int check_connection(const struct ob_postgres_driver *driver, struct outbox_error *err)
+int ob_postgres_check_encoding(const struct ob_postgres_driver *driver, struct outbox_error *err)
 {
 	const char *encoding = PQparameterStatus(driver->conn, "client_encoding");
 
+	if (encoding && strcmp(encoding, "UTF8") == 0)
+		return 0;
+	return ob_fail(err, OUTBOX_ECONFIG, OUTBOX_NO_INDEX,
+		       "client_encoding is %.40s, but messages are UTF-8: call "
+		       "PQsetClientEncoding(conn, \"UTF8\")",
+		       encoding ? encoding : "not known");
+}
+
+static int check_connection(const struct ob_postgres_driver *driver, struct outbox_error *err)
+{
 	if (PQtransactionStatus(driver->conn) == PQTRANS_INERROR)
 		return ob_fail(err, OUTBOX_ESTORE, OUTBOX_NO_INDEX,
 			       "the transaction has failed before: roll it back");
 	if (PQpipelineStatus(driver->conn) != PQ_PIPELINE_OFF)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX,
-			       "the connection is in pipeline mode: leave it before you push");
+			       "the connection is in pipeline mode: leave it, or send what "
+			       "outbox_postgres_statement() returns");
 	if (PQtransactionStatus(driver->conn) == PQTRANS_ACTIVE)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX,
 			       "a command is under way on this connection: take its result first");
-	if (!encoding || strcmp(encoding, "UTF8") != 0)
-		return ob_fail(err, OUTBOX_ECONFIG, OUTBOX_NO_INDEX,
-			       "client_encoding is %.40s, but messages are UTF-8: call "
-			       "PQsetClientEncoding(conn, \"UTF8\")",
-			       encoding ? encoding : "not known");
-	return 0;
+	return ob_postgres_check_encoding(driver, err);
 }
 
 int ob_postgres_insert(void *self, const struct ob_push_row *rows, size_t count,
@@ -380,6 +386,7 @@ static const struct ob_driver_ops postgres_ops = {
 	.abi = OB_DRIVER_ABI,
 	.in_transaction = postgres_in_transaction,
 	.insert = ob_postgres_insert,
+	.statement = ob_postgres_statement,
 	.append = ob_postgres_append,
 	.look_stream = ob_postgres_look_stream,
 	.keep_stream = ob_postgres_keep_stream,
@@ -426,16 +433,18 @@ static int open_driver(struct ob_postgres_driver *driver, const struct outbox_op
 	if (r == 0)
 		r = check_connection(driver, err);
 	if (r == 0)
-		r = name_columns(driver, ob_postgres_all_columns(), err);
+		r = ob_postgres_name_columns(driver, ob_postgres_all_columns(), err);
 	if (r == 0)
 		r = expand(&driver->layout, sql_postgres_push_find, &driver->find, err);
 	return r < 0 ? r : check_table(driver, err);
 }
 
-int outbox_postgres_open(PGconn *conn, const struct outbox_options *options, outbox **ret_ob,
-			 struct outbox_error *err)
+int outbox_postgres_open_sized(PGconn *conn, const void *options, size_t options_size,
+			       outbox **ret_ob, struct outbox_error *err)
 {
 	struct outbox_error unused;
+	struct outbox_options copy;
+	const struct outbox_options *ours = NULL;
 
 	if (!err)
 		err = &unused;
@@ -445,12 +454,23 @@ int outbox_postgres_open(PGconn *conn, const struct outbox_options *options, out
 	if (!driver)
 		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX, "out of memory");
 	driver->conn = conn;
-	int r = open_driver(driver, options, err);
+	int r = ob_options_take(options, options_size, &copy, &ours, err);
+	if (r == 0)
+		r = open_driver(driver, ours, err);
 	if (r < 0)
 		return r;
-	struct ob_check_rules rules = ob_options_rules(options, &driver->layout);
+	struct ob_check_rules rules = ob_options_rules(ours, &driver->layout);
 	r = outbox_driver_attach(&postgres_ops, driver, &rules, ret_ob, err);
 	if (r == 0)
 		(void)OB_TAKE(driver);
 	return r;
+}
+
+OUTBOX_API int first_postgres_open(PGconn *conn, const void *options, outbox **ret_ob,
+				   struct outbox_error *err) OB_FIRST_ABI("outbox_postgres_open");
+
+int first_postgres_open(PGconn *conn, const void *options, outbox **ret_ob,
+			struct outbox_error *err)
+{
+	return outbox_postgres_open_sized(conn, options, ob_grow_options.first, ret_ob, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle, and pushing: check every message, give ids, hand over to the driver. */
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "lib/fail.h"
 #include "lib/handle.h"
 
@@ -45,8 +46,8 @@ struct outbox_id outbox_id_new(void)
 	return out;
 }
 
-int ob_push_check_call(const outbox *ob, const struct outbox_message *messages, size_t count,
-		       size_t most, struct outbox_error *err)
+int ob_push_check_call(const outbox *ob, const void *messages, size_t count, size_t most,
+		       struct outbox_error *err)
 {
 	if (!ob)
 		return ob_fail(err, OUTBOX_EINVAL, OUTBOX_NO_INDEX, "there is no outbox");
@@ -59,6 +60,29 @@ int ob_push_check_call(const outbox *ob, const struct outbox_message *messages, 
 		return ob_fail(
 			err, OUTBOX_ENOTRANSACTION, OUTBOX_NO_INDEX,
 			"no transaction is open on this connection: begin one, write, commit");
+	return 0;
+}
+
+int ob_push_messages(const void *messages, size_t count, size_t message_size,
+		     const struct outbox_message **ret, struct outbox_message **ret_memory,
+		     struct outbox_error *err)
+{
+	struct ob_err fault = OB_ERR_INIT;
+
+	if (ob_grow_check(&ob_grow_message, message_size, &fault) < 0)
+		return ob_fail(err, fault.status, OUTBOX_NO_INDEX, "%s", fault.msg);
+	if (message_size == ob_grow_message.now) {
+		*ret = messages;
+		return 0;
+	}
+	struct outbox_message *copies = calloc(count + 1, sizeof(*copies));
+	if (!copies)
+		return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX,
+			       "out of memory for %zu messages", count);
+	for (size_t i = 0; i < count; i++)
+		ob_grow_copy(&ob_grow_message, (const char *)messages + i * message_size,
+			     message_size, &copies[i]);
+	*ret = *ret_memory = copies;
 	return 0;
 }
 
@@ -117,17 +141,21 @@ static int push_rows(outbox *ob, const struct outbox_message *messages, size_t c
 	return ob_push_outcome(ob, r, rows, count, err);
 }
 
-int outbox_push(outbox *ob, const struct outbox_message *messages, size_t count,
-		struct outbox_id *ret_ids, struct outbox_error *err)
+int outbox_push_sized(outbox *ob, const void *messages, size_t count, size_t message_size,
+		      struct outbox_id *ret_ids, struct outbox_error *err)
 {
 	struct outbox_error unused;
 	struct ob_push_row few[FEW];
 	OB_AUTOFREE struct ob_push_row *many = NULL;
+	OB_AUTOFREE struct outbox_message *copies = NULL;
+	const struct outbox_message *ours = NULL;
 	struct ob_push_row *rows = few;
 
 	if (!err)
 		err = &unused;
 	int r = ob_push_check_call(ob, messages, count, OUTBOX_BATCH_MAX, err);
+	if (r == 0)
+		r = ob_push_messages(messages, count, message_size, &ours, &copies, err);
 	if (r < 0 || count == 0)
 		return r;
 	if (count > FEW) {
@@ -136,10 +164,19 @@ int outbox_push(outbox *ob, const struct outbox_message *messages, size_t count,
 			return ob_fail(err, OUTBOX_ENOMEM, OUTBOX_NO_INDEX,
 				       "out of memory for %zu messages", count);
 	}
-	r = push_rows(ob, messages, count, rows, err);
+	r = push_rows(ob, ours, count, rows, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; ret_ids && i < count; i++)
 		ob_uuid_format(&rows[i].id, ret_ids[i].text);
 	return 0;
+}
+
+OUTBOX_API int first_push(outbox *ob, const void *messages, size_t count, struct outbox_id *ret_ids,
+			  struct outbox_error *err) OB_FIRST_ABI("outbox_push");
+
+int first_push(outbox *ob, const void *messages, size_t count, struct outbox_id *ret_ids,
+	       struct outbox_error *err)
+{
+	return outbox_push_sized(ob, messages, count, ob_grow_message.first, ret_ids, err);
 }

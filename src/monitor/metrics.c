@@ -119,6 +119,22 @@ static void write_sink_errors(const struct ob_exposition *e, const struct ob_met
 	write_kinds(e, metric, "kind", kinds, COUNT(kinds));
 }
 
+/* Only what a worker can find out about messages that it has in memory. */
+static void write_waits(const struct ob_exposition *e, const struct ob_metric *metric)
+{
+	for (size_t i = 0; i < e->note_count; i++) {
+		const struct ob_monitor_note *n = &e->notes[i];
+
+		for (int reason = OB_WHY_NO_LEASE; reason < OB_MAY_SEND; reason++) {
+			ob_buf_adds(e->out, metric->name);
+			add_relay(e->out, n->store, ob_str(n->name), n->sink);
+			add_label(e->out, "reason", ob_str(ob_why_name((enum ob_why_reason)reason)),
+				  false);
+			add_count(e->out, n->data.waits[reason]);
+		}
+	}
+}
+
 static void write_wakeups(const struct ob_exposition *e, const struct ob_metric *metric)
 {
 	for (size_t i = 0; i < e->note_count; i++) {
@@ -520,6 +536,8 @@ const struct ob_metric ob_metrics_list[] = {
 	      write_oldest_dead),
 	GAUGE("outbox_held_keys", "Keys that a failed, delayed or dead message holds.",
 	      write_held_keys),
+	GAUGE("outbox_waiting_messages",
+	      "Messages in memory that are not sent yet, by what they wait for.", write_waits),
 	GAUGE("outbox_lag_messages", "Numbers of the log that the reader has still to pass.",
 	      write_lag),
 	GAUGE("outbox_sink_up", "1 while the circuit breaker is closed.", write_up),

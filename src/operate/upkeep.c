@@ -74,7 +74,7 @@ static void add_rule(const struct ob_upkeep *u, struct ob_buf *out)
 		return;
 	}
 	ob_when_age(u->published_ms * 1000, age);
-	ob_buf_addf(out, "retention removes what every reader had passed %s ago", age);
+	ob_buf_addf(out, "retention removes rows that every reader passed more than %s ago", age);
 	if (u->every_ms <= 0)
 		ob_buf_adds(out,
 			    ", but no relay does it ('every' is never): run 'outbox maintain'");
@@ -93,10 +93,10 @@ static void add_next(const struct ob_upkeep *u, int64_t now_us, struct ob_buf *o
 	if (u->published_ms == OB_NEVER_MS)
 		return;
 	if (u->free_to >= u->oldest_seq)
-		ob_buf_addf(out, ", up to number %" PRId64 " rows may go once they are old enough",
+		ob_buf_addf(out, "; rows up to number %" PRId64 " may go once they are old enough",
 			    u->free_to);
 	if (u->held_by)
-		ob_buf_addf(out, "; reader %s holds what comes from number %" PRId64 " on%s",
+		ob_buf_addf(out, "; reader %s holds back rows from number %" PRId64 " on%s",
 			    u->held_by, u->free_to + 1, u->held_left ? ", and nobody runs it" : "");
 }
 
@@ -108,8 +108,7 @@ void ob_upkeep_text(const struct ob_upkeep *u, int64_t now_us, struct ob_buf *ou
 	add_next(u, now_us, out);
 	if (u->last_us) {
 		ob_when_age(now_us - u->last_us, age);
-		ob_buf_addf(out,
-			    "; the last pass of a relay ended %s ago and removed %" PRIu64 " rows",
+		ob_buf_addf(out, "; a relay's last pass ended %s ago and removed %" PRIu64 " rows",
 			    age, u->last_rows);
 		if (u->last_parts)
 			ob_buf_addf(out, " and %" PRIu64 " table partitions", u->last_parts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of the questions is that of a read: state, due, held, leased. */
+/* Gathering what the store knows of a message; what follows from it is said by ob_may_send(). */
 #include "operate/why.h"
 
 #include "base/glob.h"
@@ -7,17 +7,6 @@
 enum { PAGE = 100, PAGES_MAX = 100, ARENA_MAX = 64 << 20, NAME_MAX_BYTES = 4096 };
 
 #define BIT(view) (1U << OB_VIEW_##view)
-
-const char *ob_why_name(enum ob_why_reason reason)
-{
-	static const char *const names[] = {
-#define X(name, text) [OB_WHY_##name] = (text),
-		OB_WHY_MAP(X)
-#undef X
-	};
-
-	return names[reason];
-}
 
 /* ---- what holds it --------------------------------------------------- */
 
@@ -84,7 +73,7 @@ static int find_holder(struct ob_why *why, struct ob_store *store, struct ob_err
 static void find_owner(struct ob_why *why, const struct ob_partition *p,
 		       const struct ob_worker *workers, size_t count)
 {
-	why->reason = OB_WHY_LEASED;
+	why->leased = true;
 	why->lease_until_us = p->until_us;
 	why->worker = (struct ob_worker){ .id = p->owner };
 	for (size_t i = 0; i < count; i++) {
@@ -92,11 +81,10 @@ static void find_owner(struct ob_why *why, const struct ob_partition *p,
 			why->worker = workers[i];
 	}
 	why->has_report = ob_worker_report_read(&why->report, why->worker.state);
-	if (why->has_report && ob_worker_report_is_down(&why->report))
-		why->reason = OB_WHY_SINK_DOWN;
 }
 
-static int find_worker(struct ob_why *why, struct ob_store *store, struct ob_err *err)
+static int find_worker(struct ob_why *why, struct ob_store *store, struct ob_send_facts *facts,
+		       struct ob_err *err)
 {
 	struct ob_partition *partitions;
 	struct ob_worker *workers;
@@ -107,7 +95,6 @@ static int find_worker(struct ob_why *why, struct ob_store *store, struct ob_err
 		r = ob_store_partitions(store, why->reader, &why->arena, &partitions, &count, err);
 	if (r < 0)
 		return r;
-	why->reason = why->workers ? OB_WHY_NO_LEASE : OB_WHY_NO_WORKER;
 	/* A lease is for all lanes of a hash; the position that is known is that of lane 0. */
 	why->hash = count ? why->message->partition % (uint32_t)count : why->message->partition;
 	for (size_t i = 0; i < count; i++) {
@@ -118,7 +105,18 @@ static int find_worker(struct ob_why *why, struct ob_store *store, struct ob_err
 		if (partitions[i].leased)
 			find_owner(why, &partitions[i], workers, why->workers);
 	}
+	facts->no_worker = why->workers == 0 && !why->leased;
+	facts->no_lease = !why->leased;
+	facts->sink_down = why->has_report && ob_worker_report_is_down(&why->report);
 	return 0;
+}
+
+/* What a worker tells of itself it found by the same rules. */
+static enum ob_why_reason told_reason(const struct ob_why *why)
+{
+	int told = why->has_report ? ob_why_parse(why->report.waits) : -1;
+
+	return told < 0 ? OB_MAY_SEND : (enum ob_why_reason)told;
 }
 
 /* ---- what the configuration says -------------------------------------- */
@@ -159,35 +157,6 @@ static bool is_left_out(const struct ob_config_relay *relay, const struct ob_mes
 
 /* ---- the whole ------------------------------------------------------- */
 
-/* What its state alone tells; false: it could go out, as far as that goes. */
-static bool find_by_state(struct ob_why *why)
-{
-	const struct ob_message *m = why->message;
-
-	switch (m->view) {
-	case OB_VIEW_PUBLISHED:
-		why->reason = OB_WHY_PUBLISHED;
-		return true;
-	case OB_VIEW_DISCARDED:
-		why->reason = OB_WHY_DISCARDED;
-		return true;
-	case OB_VIEW_DELAYED:
-		why->reason = OB_WHY_DELAYED;
-		return true;
-	case OB_VIEW_DEAD:
-		why->reason = m->state == OB_STATE_DEAD_HOLD ? OB_WHY_DEAD_HOLD : OB_WHY_DEAD;
-		return true;
-	case OB_VIEW_FAILED:
-		why->reason = OB_WHY_RETRY_WAITS;
-		return m->due_us > why->now_us;
-	case OB_VIEW_PENDING:
-	case OB_VIEW_PARKED:
-	case OB_VIEW_COUNT:
-		break;
-	}
-	return false;
-}
-
 int ob_why_find(struct ob_why *why, struct ob_store *store, const struct ob_config *config,
 		const char *reader, const struct ob_message *m, int64_t now_us, struct ob_err *err)
 {
@@ -195,25 +164,30 @@ int ob_why_find(struct ob_why *why, struct ob_store *store, const struct ob_conf
 		.reader = reader, .message = m, .now_us = now_us, .arena = OB_ARENA_INIT(ARENA_MAX)
 	};
 	ob_batch_init(&why->batch);
-	if (!reader) {
-		why->reason = OB_WHY_NO_READER;
-		why->no_relay = config->relay_count && !reads_target(config, m->target);
-		return 0;
+	const struct ob_config_relay *relay = reader ? find_relay(config, reader) : NULL;
+	struct ob_send_facts facts = {
+		.no_reader = !reader,
+		.filtered = is_left_out(relay, m),
+		.view = m->view,
+		.waits_for_retry = m->due_us > now_us,
+		.dead_holds = m->state == OB_STATE_DEAD_HOLD,
+	};
+	int r = 0;
+
+	why->no_relay = config->relay_count && (reader ? !relay : !reads_target(config, m->target));
+	why->reason = ob_may_send(&facts);
+	if (why->reason == OB_WHY_HELD) {
+		r = find_holder(why, store, err);
+		facts.no_holder = !why->has_holder;
+	} else if (why->reason == OB_MAY_SEND) {
+		r = find_worker(why, store, &facts, err);
 	}
-	const struct ob_config_relay *relay = find_relay(config, reader);
-	why->no_relay = config->relay_count && !relay;
-	if (is_left_out(relay, m)) {
-		why->reason = OB_WHY_FILTERED;
-		return 0;
-	}
-	if (find_by_state(why))
-		return 0;
-	int r = m->view == OB_VIEW_PARKED ? find_holder(why, store, err) : 0;
-	if (r == 0 && m->view == OB_VIEW_PARKED)
-		why->reason = why->has_holder ? OB_WHY_HELD : OB_WHY_PARKED;
-	else if (r == 0)
-		r = find_worker(why, store, err);
-	return r;
+	if (r < 0)
+		return r;
+	why->reason = ob_may_send(&facts);
+	if (why->reason == OB_MAY_SEND)
+		why->reason = told_reason(why);
+	return 0;
 }
 
 void ob_why_done(struct ob_why *why)

@@ -243,6 +243,8 @@ static void say_leased(const struct ob_why *why, struct ob_buf *out)
 		ob_buf_adds(out,
 			    ". It costs no message an attempt: delivery goes on by itself "
 			    "when the sink is back.");
+	} else if (why->reason != OB_WHY_LEASED) {
+		ob_buf_addf(out, ", but %s.", ob_why_help(why->reason));
 	} else if (why->has_report) {
 		ob_buf_adds(out, ": it should go out in a moment. Its sink is up");
 		if (why->report.store_error.at_us &&
@@ -262,16 +264,25 @@ static void say_leased(const struct ob_why *why, struct ob_buf *out)
 void ob_why_text(const struct ob_why *why, struct ob_buf *out)
 {
 	static void (*const say[])(const struct ob_why *, struct ob_buf *) = {
-		[OB_WHY_PUBLISHED] = say_published,     [OB_WHY_DISCARDED] = say_discarded,
-		[OB_WHY_FILTERED] = say_filtered,       [OB_WHY_DELAYED] = say_delayed,
-		[OB_WHY_RETRY_WAITS] = say_retry_waits, [OB_WHY_HELD] = say_held,
-		[OB_WHY_PARKED] = say_parked,           [OB_WHY_DEAD] = say_dead,
-		[OB_WHY_DEAD_HOLD] = say_dead,          [OB_WHY_NO_READER] = say_no_reader,
-		[OB_WHY_NO_WORKER] = say_no_worker,     [OB_WHY_NO_LEASE] = say_no_lease,
-		[OB_WHY_LEASED] = say_leased,           [OB_WHY_SINK_DOWN] = say_leased,
+		[OB_WHY_PUBLISHED] = say_published,
+		[OB_WHY_DISCARDED] = say_discarded,
+		[OB_WHY_FILTERED] = say_filtered,
+		[OB_WHY_DELAYED] = say_delayed,
+		[OB_WHY_RETRY_WAITS] = say_retry_waits,
+		[OB_WHY_HELD] = say_held,
+		[OB_WHY_PARKED] = say_parked,
+		[OB_WHY_DEAD] = say_dead,
+		[OB_WHY_DEAD_HOLD] = say_dead,
+		[OB_WHY_NO_READER] = say_no_reader,
+		[OB_WHY_NO_WORKER] = say_no_worker,
+		[OB_WHY_NO_LEASE] = say_no_lease,
+		[OB_WHY_COUNT] = NULL, /* all others are a worker's, which has a lease */
 	};
 
-	say[why->reason](why, out);
+	if (say[why->reason])
+		say[why->reason](why, out);
+	else
+		say_leased(why, out);
 }
 
 void ob_why_sentence(const struct ob_why *why, bool several, struct ob_buf *out)
@@ -298,7 +309,6 @@ void ob_why_json(struct ob_jout *j, const struct ob_why *why, struct ob_str text
 {
 	const struct ob_message *m = why->message;
 	char id[OB_UUID_TEXT_SIZE], other[OB_UUID_TEXT_SIZE];
-	bool leased = why->reason == OB_WHY_LEASED || why->reason == OB_WHY_SINK_DOWN;
 	bool down = why->reason == OB_WHY_SINK_DOWN;
 
 	ob_uuid_format(&m->id, id);
@@ -320,7 +330,7 @@ void ob_why_json(struct ob_jout *j, const struct ob_why *why, struct ob_str text
 	ob_uuid_format(&why->holder.id, other);
 	ob_jout_text(j, "behind", why->has_holder ? ob_str(other) : OB_STR_NULL);
 	ob_uuid_format(&why->worker.id, other);
-	ob_jout_text(j, "lease_owner", leased ? ob_str(other) : OB_STR_NULL);
+	ob_jout_text(j, "lease_owner", why->leased ? ob_str(other) : OB_STR_NULL);
 	ob_jout_when(j, "lease_until", why->lease_until_us);
 	ob_jout_text(j, "sink", down ? ob_str(why->report.sink_name) : OB_STR_NULL);
 	ob_jout_when(j, "sink_down_since", down ? why->report.breaker_since_us : 0);

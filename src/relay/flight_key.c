@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of a flight: which are in use, which are held, and what may be sent next. */
+#include "log/may_send.h"
 #include "relay/flight_impl.h"
 
 static uint64_t mix(uint64_t x)
@@ -66,10 +67,15 @@ static void key_free(struct ob_flight *flight, struct ob_flight_key *key)
 	link_append(flight->free_keys.next, &key->idle);
 }
 
-static bool may_send(const struct ob_flight *flight, const struct ob_flight_key *key)
+static bool key_may_send(const struct ob_flight *flight, const struct ob_flight_key *key)
 {
-	return !key->held && key->waiting == 0 &&
-	       (flight->conf.pipelined || link_empty(&key->sent));
+	const struct ob_send_facts facts = {
+		.key_held = key->held || key->waiting > 0,
+		.key_under_way = !link_empty(&key->sent),
+		.keeps_order = flight->conf.pipelined,
+	};
+
+	return ob_may_send(&facts) == OB_MAY_SEND;
 }
 
 /* The first that is not ready; those that are stand before all others. */
@@ -86,7 +92,7 @@ static void make_ready(struct ob_flight *flight, struct ob_flight_key *key)
 {
 	bool many = flight->conf.pipelined;
 
-	if (link_empty(&key->queue) || !may_send(flight, key))
+	if (link_empty(&key->queue) || !key_may_send(flight, key))
 		return;
 	if (!many && entry_of_key(key->queue.next)->ready)
 		return;

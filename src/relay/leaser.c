@@ -161,6 +161,16 @@ static void set_text(char *out, size_t size, const char *text)
 		ob_worker_text(out, size, ob_str(text));
 }
 
+/* What keeps a worker from sending anything, if something does; a busy key is no news. */
+static const char *waits_for(const struct ob_metrics_data *data)
+{
+	for (int i = 0; i < OB_WHY_COUNT; i++) {
+		if (data->waits[i] > 0 && i != OB_WHY_KEY_BUSY)
+			return ob_why_name((enum ob_why_reason)i);
+	}
+	return "";
+}
+
 /* What others are told of this worker. */
 static void write_state(struct ob_leaser *leaser, const struct ob_metrics_data *data,
 			struct ob_buf *out)
@@ -181,6 +191,7 @@ static void write_state(struct ob_leaser *leaser, const struct ob_metrics_data *
 	int64_t now = now_us(leaser), since = now - leaser->told_us;
 
 	(void)snprintf(s.breaker, sizeof(s.breaker), "%s", breakers[data->breaker]);
+	set_text(s.waits, sizeof(s.waits), waits_for(data));
 	memcpy(s.breaker_why, data->breaker_why, sizeof(s.breaker_why));
 	memcpy(s.retained_held, data->retained_held, sizeof(s.retained_held));
 	set_text(s.sink_type, sizeof(s.sink_type), leaser->conf.sink_type);

@@ -101,6 +101,8 @@ void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *p
 #define X(name, unit, help) ob_histogram_add(&sum->times.name, &part->times.name);
 	OB_HISTOGRAM_MAP(X)
 #undef X
+	for (int i = 0; i < OB_WHY_COUNT; i++)
+		sum->waits[i] += part->waits[i];
 	sum->fetch_us += part->fetch_us;
 	sum->settle_us += part->settle_us;
 	if (part->last_fetch_us > sum->last_fetch_us)

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/uuid.h"
 #include "base/worker_report.h"
+#include "log/may_send.h"
 #include "relay/histogram.h"
 
 #include <pthread.h>
@@ -82,6 +83,7 @@ struct ob_metrics_data {
 	OB_COUNTER_MAP(X)
 	OB_GAUGE_MAP(X)
 #undef X
+	uint64_t waits[OB_WHY_COUNT]; /* messages in memory, not yet sent, by what they wait for */
 	struct ob_histograms times;
 	uint64_t fetch_us, settle_us; /* time spent in the store's calls */
 	int64_t last_fetch_us, last_settle_us;

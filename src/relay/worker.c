@@ -68,6 +68,7 @@ int ob_worker_new(const struct ob_worker_conf *conf, struct ob_relay_worker **re
 		return r;
 	}
 	worker->conf = *conf;
+	worker->gate = OB_MAY_SEND;
 	worker->owner = conf->id;
 	worker->started_us = ob_worker_now(worker);
 	worker->passed_us = conf->passed_us ? conf->passed_us : &worker->own_passed_us;
@@ -388,6 +389,15 @@ static void publish_breaker(struct ob_relay_worker *worker, struct ob_metrics_da
 					   ob_worker_now(worker);
 }
 
+/* What is queued while the worker sends waits for one before it in its key. */
+static void publish_waits(const struct ob_relay_worker *worker, struct ob_metrics_data *data)
+{
+	enum ob_why_reason reason = worker->gate == OB_MAY_SEND ? OB_WHY_KEY_BUSY : worker->gate;
+
+	memset(data->waits, 0, sizeof(data->waits));
+	data->waits[reason] = worker->flight.queued;
+}
+
 static void publish(struct ob_relay_worker *worker)
 {
 	struct ob_metrics_data *data;
@@ -403,6 +413,7 @@ static void publish(struct ob_relay_worker *worker)
 	OB_COUNTER_MAP(X)
 #undef X
 	data->queued = worker->flight.queued;
+	publish_waits(worker, data);
 	data->in_flight = worker->flight.in_flight;
 	data->unsettled = worker->flight.unsettled;
 	data->memory_bytes = worker->flight.bytes;

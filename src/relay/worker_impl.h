@@ -4,6 +4,7 @@
 #define OB_RELAY_WORKER_IMPL_H
 
 #include "base/rng.h"
+#include "log/may_send.h"
 #include "log/track.h"
 #include "relay/breaker.h"
 #include "relay/flight.h"
@@ -95,6 +96,7 @@ struct ob_relay_worker {
 
 	/* sink */
 	bool sink_ready, sink_full, probing;
+	enum ob_why_reason gate; /* why the last send step ended */
 	int64_t sink_polled_us;
 	uint64_t probe; /* its tag */
 	uint64_t alone; /* the tag of the suspect that has the sink for itself */
@@ -166,8 +168,8 @@ void ob_worker_lose(struct ob_relay_worker *worker, uint32_t hash, bool say);
 void ob_worker_say_drained(struct ob_relay_worker *worker);
 /* What is queued of partitions that we are leaving; true when something was done. */
 bool ob_worker_give_up_queued(struct ob_relay_worker *worker);
-/* Is it ours for long enough that what is sent now can be settled? */
-bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash, int64_t now);
+/* Until when what is sent of a partition (by hash) can be settled before its lease ends. */
+int64_t ob_worker_send_until(const struct ob_relay_worker *worker, uint32_t hash, int64_t now);
 
 /* worker_sink.c: true when something was done */
 bool ob_worker_poll(struct ob_relay_worker *worker, int timeout_ms);

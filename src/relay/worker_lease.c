@@ -332,9 +332,7 @@ static int64_t settle_reserve_us(const struct ob_relay_worker *worker, int64_t n
 	return reserve < most ? reserve : most;
 }
 
-bool ob_worker_may_send(const struct ob_relay_worker *worker, uint32_t hash, int64_t now)
+int64_t ob_worker_send_until(const struct ob_relay_worker *worker, uint32_t hash, int64_t now)
 {
-	const struct ob_worker_part *part = &worker->parts[hash];
-
-	return part->owned && now < part->deadline_us - settle_reserve_us(worker, now);
+	return worker->parts[hash].deadline_us - settle_reserve_us(worker, now);
 }

@@ -405,17 +405,6 @@ static bool send_one(struct ob_relay_worker *worker, struct ob_entry *entry, int
 	return !probe && !alone;
 }
 
-/*
- * What we cannot settle now we had better not send: a takeover would send it again. When
- * the wait is over and nothing is there to settle, only what is sent can tell.
- */
-static bool store_is_away(const struct ob_relay_worker *worker)
-{
-	return worker->store_retry_us > 0 &&
-	       (ob_worker_now(worker) < worker->store_retry_us || worker->settles ||
-		ob_flight_outcome(&worker->flight));
-}
-
 /* The next message that is no suspect, among the first few from `skip` on; or NULL. */
 static struct ob_entry *find_probe(struct ob_relay_worker *worker, uint32_t skip)
 {
@@ -466,49 +455,66 @@ static struct ob_entry *choose(struct ob_relay_worker *worker, bool any)
 	return entry || (probe && !any) ? entry : ob_flight_next(&worker->flight, 0);
 }
 
-/* One that must be alone waits for all others, and all others wait for it. */
-static bool must_wait(struct ob_relay_worker *worker, const struct ob_entry *entry)
+/* What the worker knows of itself. An open breaker whose wait is over turns half-open here. */
+static struct ob_send_facts facts_of_worker(struct ob_relay_worker *worker, int64_t now)
 {
-	if (ob_flight_find(&worker->flight, worker->alone))
-		return true;
-	return worker->flight.in_flight >
-	       ob_suspects_company(&worker->suspects, entry->message->seq);
+	return (struct ob_send_facts){
+		.stopping = worker->stopping != OB_STOP_NO,
+		.store_failed = worker->store_retry_us > 0,
+		.store_waits = now < worker->store_retry_us,
+		.has_unrecorded = worker->settles || ob_flight_outcome(&worker->flight),
+		.cut_off = atomic_load(&worker->conf.view->cut),
+		.sink_full = worker->sink_full,
+		.sink_down = ob_breaker_allows(&worker->breaker, now) == 0,
+	};
+}
+
+/* The same with what it knows of one message. */
+static enum ob_why_reason judge_send(struct ob_relay_worker *worker, const struct ob_entry *entry,
+				     int64_t now)
+{
+	struct ob_send_facts facts = facts_of_worker(worker, now);
+	uint32_t hash = ob_worker_hash(worker, entry->message->partition);
+
+	facts.suspect_under_way = ob_flight_find(&worker->flight, worker->alone) != NULL;
+	facts.under_way = worker->flight.in_flight;
+	facts.company = ob_suspects_company(&worker->suspects, entry->message->seq);
+	facts.no_lease = !worker->parts[hash].owned;
+	facts.handover = worker->parts[hash].draining;
+	facts.has_deadline = true;
+	facts.now_us = now;
+	facts.send_until_us = ob_worker_send_until(worker, hash, now);
+	return ob_may_send(&facts);
 }
 
 bool ob_worker_send(struct ob_relay_worker *worker, bool any)
 {
+	struct ob_send_facts facts;
 	bool worked = false;
 
-	if (worker->stopping != OB_STOP_NO || store_is_away(worker) || worker->sink_full ||
-	    atomic_load(&worker->conf.view->cut))
+	worker->gate = OB_MAY_SEND;
+	if (!ob_flight_next(&worker->flight, 0))
 		return false;
-	if (!ob_flight_next(&worker->flight, 0) ||
-	    ob_breaker_allows(&worker->breaker, ob_worker_now(worker)) == 0)
+	facts = facts_of_worker(worker, ob_worker_now(worker));
+	worker->gate = ob_may_send(&facts);
+	if (worker->gate != OB_MAY_SEND)
 		return false;
 	if (!make_ready(worker))
 		return true;
-	for (int i = 0; i < OB_WORKER_RUN && worker->stopping == OB_STOP_NO; i++) {
+	for (int i = 0; i < OB_WORKER_RUN; i++) {
 		struct ob_entry *entry = choose(worker, any);
 		int64_t now = ob_worker_now(worker);
 
-		if (!entry || must_wait(worker, entry) ||
-		    ob_breaker_allows(&worker->breaker, now) == 0)
+		if (!entry)
 			break;
-
-		uint32_t hash = ob_worker_hash(worker, entry->message->partition);
-
-		/* The settle that runs makes it an exception; then it is given up. */
-		if (worker->parts[hash].draining)
-			break;
-		/*
-		 * The lease may end before this could be settled. What was sent keeps its place:
-		 * after the renewal it goes on, and if the lease is lost the view will say so.
-		 */
-		if (!ob_worker_may_send(worker, hash, now))
+		worker->gate = judge_send(worker, entry, now);
+		if (worker->gate != OB_MAY_SEND)
 			break;
 		bool more = send_one(worker, entry, now);
 
 		worked = worked || !worker->sink_full;
+		if (worker->sink_full)
+			worker->gate = OB_WHY_SINK_FULL;
 		if (!more)
 			break;
 	}

@@ -201,6 +201,13 @@ OB_TEST(a_due_message_says_who_should_send_it)
 		  "for 2h29m more: it should go out in a moment. If it does not, the sink may "
 		  "be down: that worker's output says so. Its number 3 is 1 after the reader's "
 		  "position 2.\n");
+	sql("UPDATE outbox_workers SET state = "
+	    "'{\"breaker\":{\"state\":\"closed\"},\"waits\":\"sink_full\"}'");
+	check_why(ID(1), "sink_full",
+		  ME
+		  "is due, and worker 0000000000aa (shop1, pid 4711) holds its partition p00 "
+		  "for 2h29m more, but the sink takes no more until it has answered some. Its "
+		  "number 3 is 1 after the reader's position 2.\n");
 	end();
 }
 OB_TEST_END

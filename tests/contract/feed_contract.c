@@ -5,6 +5,9 @@
 #include "sink_harness.h"
 
 #include "config.h"
+#if HAVE_RABBITMQ
+#include "rabbitmq_server.h"
+#endif
 
 #include <stdlib.h>
 
@@ -15,18 +18,38 @@ static const struct feed_kind {
 	const char *name;
 	const struct ob_feed_ops *ops;
 	const char *stream; /* the option; NULL: there is none */
+	const char *value;  /* of it; NULL: each group has its own */
 } kinds[] = {
-	{ "memory", &ob_feed_memory, NULL },
+	{ "memory", &ob_feed_memory, NULL, NULL },
 #if HAVE_REDIS
-	{ "redis", &ob_feed_redis, "stream" },
+	{ "redis", &ob_feed_redis, "stream", "orders" },
 #endif
 #if HAVE_KAFKA
-	{ "kafka", &ob_feed_kafka, "topic" },
+	{ "kafka", &ob_feed_kafka, "topic", "orders" },
+#endif
+#if HAVE_RABBITMQ
+	{ "rabbitmq", &ob_feed_rabbitmq, "queue", NULL },
 #endif
 #if HAVE_NATS
-	{ "nats", &ob_feed_nats, "stream" },
+	{ "nats", &ob_feed_nats, "stream", "S1" },
 #endif
 };
+
+/* A queue for each group, which gets all that the sink stores. */
+static void make_queues(struct sink_env *env)
+{
+#if HAVE_RABBITMQ
+	for (int i = 1; i < 10; i++) {
+		char name[] = { 'g', (char)('0' + i), '\0' };
+
+		rabbitmq_queue(env->peer, name, 0);
+		rabbitmq_bind(env->peer, name, "contract", "");
+		rabbitmq_purge(env->peer, name);
+	}
+#else
+	(void)env;
+#endif
+}
 
 struct box {
 	struct sink_env env;
@@ -44,6 +67,8 @@ static void box_init(struct box *box)
 			box->kind = &kinds[i];
 	}
 	ck_assert_ptr_nonnull(box->kind);
+	if (!box->kind->value && box->kind->stream)
+		make_queues(&box->env);
 	ob_memfeed_use(&box->env.log);
 }
 
@@ -108,8 +133,7 @@ static struct ob_feed *make_feed(const struct box *box, const char *group, const
 
 static struct ob_feed *open_feed(const struct box *box, const char *group)
 {
-	struct ob_feed *feed =
-		make_feed(box, group, strcmp(box->kind->name, "nats") == 0 ? "S1" : "orders");
+	struct ob_feed *feed = make_feed(box, group, box->kind->value ? box->kind->value : group);
 	struct ob_err err = OB_ERR_INIT;
 
 	ck_assert_msg(ob_feed_open(feed, &err) == 0, "%s", err.msg);
@@ -397,6 +421,32 @@ OB_TEST(a_position_wins_over_what_the_source_has_recorded)
 }
 OB_TEST_END
 
+/* As when the lease is lost: everything is given back, in no order, and then comes again in order.
+ */
+OB_TEST(what_is_given_back_comes_again_in_order)
+{
+	struct ob_err err = OB_ERR_INIT;
+	struct box box;
+	static struct got got, again;
+
+	box_init(&box);
+	store(&box, 1, 60);
+	struct ob_feed *feed = open_feed(&box, "g1");
+	read_entries(feed, 30, &got);
+	for (size_t i = 0; i < got.count; i++) {
+		if (i % 3 != 0)
+			ob_feed_give_back(feed, &got.tags[i], 1);
+	}
+	for (size_t i = 0; i < got.count; i += 3)
+		ob_feed_give_back(feed, &got.tags[i], 1);
+	ck_assert_msg(ob_feed_open(feed, &err) == 0, "%s", err.msg);
+	read_entries(feed, 60, &again);
+	expect_order(&again, 1, 60);
+	ob_feed_free(feed);
+	box_done(&box);
+}
+OB_TEST_END
+
 OB_TEST(a_state_and_a_description_are_always_to_be_had)
 {
 	struct ob_buf text = OB_BUF_INIT(1000);
@@ -426,4 +476,4 @@ SINK_SUITE("feed", what_the_sink_stored_is_read_in_order_of_its_keys,
 	   an_acknowledgement_passes_nothing_that_has_none, groups_do_not_see_each_other,
 	   with_room_for_none_nothing_is_handed_out,
 	   a_position_wins_over_what_the_source_has_recorded,
-	   a_state_and_a_description_are_always_to_be_had)
+	   what_is_given_back_comes_again_in_order, a_state_and_a_description_are_always_to_be_had)

@@ -1,140 +1,43 @@
 # SPDX-License-Identifier: MIT
-"""End to end, all real: a producer, a database, the relay, Redis, a consumer, its database. Relay and consumer are killed at random;
-every message has its effect exactly once, in order per key. OUTBOX_TORTURE_SECONDS makes it longer."""
-import json
-import os
-import random
-import signal
-import sqlite3
-import subprocess
+"""Relay and consumer are killed at random around a Redis stream, on every database; see torture.py."""
 import sys
-import threading
-import time
 
-from consumers import APPLY, AT, HANDLED, redis, stream, until
-from harness import OUTBOX, case, main
-
-SECONDS = float(os.environ.get("OUTBOX_TORTURE_SECONDS", "6"))
-KEYS = 10
+from consumers import redis, stream
+from harness import case, main
+from torture import own_sqlite, same_database, torture
 
 
-class Victim:
-    """A program that is started again whenever it was killed."""
+class Stream:
+    """A Redis stream of its own."""
+    name = "redis"
 
-    def __init__(self, db, *words):
-        self.db, self.words, self.kills = db, words, 0
-        self.start()
+    def __init__(self, db, group=True):
+        redis("DEL", stream(db))
+        self.destination, self.group = stream(db), group
+        self.sink = f'type: redis, url: "{redis.url()}"'
+        self.source = f'{self.sink}, stream: {stream(db)}'
 
-    def start(self):
-        with open(self.db.path(f"{self.words[0]}.log"), "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([OUTBOX, *self.words], cwd=self.db.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    def is_done(self):
+        return not self.group or redis("XPENDING", self.destination, "billing")[0] == 0
 
-    def kill(self):
-        assert self.process.poll() is None, f"{self.words[0]} ended by itself: {self.said()[-2000:]}"
-        self.process.kill()
-        self.process.wait()
-        self.kills += 1
-        self.start()
-
-    def said(self):
-        with open(self.db.path(f"{self.words[0]}.log"), encoding="utf-8") as log:
-            return log.read()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(60) == 0, self.said()[-2000:]
-
-
-def produce(db, stop, numbers):
-    """Orders with their events; some transactions are rolled back."""
-    connection = db.connect()
-    n = 0
-    while not stop.is_set():
-        cursor = connection.cursor()
-        for _ in range(random.randint(1, 5)):
-            values = ("order", str(n % KEYS), "Paid", json.dumps({"n": n}))
-            if db.kind == "sqlite":
-                cursor.execute("INSERT INTO outbox (id, aggregate_type, aggregate_id, event_type, payload) VALUES (?, ?, ?, ?, ?)",
-                               (os.urandom(16), *values))
-            else:
-                cursor.execute("INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload) VALUES (%s, %s, %s, %s)", values)
-            n += 1
-        connection.commit()
-        numbers.append(n)
-        time.sleep(0.002)  # a producer's own pace
-    connection.close()
-
-
-def torture(db, consumer_url, kind, options, rows, relay_too=True):
-    redis("DEL", stream(db))
-    db.write("outbox.yaml", f"""
-stores:
-  main: {{ url: "{db.url()}" }}
-  mine: {{ url: "{consumer_url}" }}
-sinks: {{ out: {{ type: redis, url: "{redis.url()}" }} }}
-relays: [ {{ store: main, sink: out, route: {{ destination: {stream(db)} }}, leasing: {{ lease_ttl: 1s, lease_renew: 300ms, heartbeat_ttl: 1s }} }} ]
-consumers:
-  - name: billing
-    store: mine
-    source: {{ type: redis, url: "{redis.url()}", stream: {stream(db)} }}
-    sql: {json.dumps(APPLY[kind])}
-    lease_ttl: 1s
-    {options}
-""")
-    db.outbox("--store", "main", "setup")
-    db.outbox("--store", "mine", "setup", "--inbox")
-    rows(HANDLED.format(AT[kind]))
-    stop, numbers = threading.Event(), [0]
-    producer = threading.Thread(target=produce, args=(db, stop, numbers))
-    victims = [Victim(db, "work"), Victim(db, "consume", "billing")]
-    producer.start()
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        time.sleep(random.uniform(0.05, 0.8))  # the moment of the kill
-        (random.choice(victims) if relay_too else victims[1]).kill()
-    stop.set()
-    producer.join()
-    until("everything has arrived", lambda: rows("SELECT count(DISTINCT n) FROM handled")[0][0] == numbers[-1], victims[1].process)
-    until("and is acknowledged", lambda: redis("XPENDING", stream(db), "billing")[0] == 0 or "position" in options, victims[1].process)
-    for victim in victims:
-        victim.stop()
-    got = rows("SELECT n, key_name FROM handled ORDER BY at")
-    assert sorted(n for n, _ in got) == list(range(numbers[-1])), "each effect is there once"
-    for key in range(KEYS):
-        mine = [n for n, name in got if name == f"order:{key}"]
-        assert mine == sorted(mine), f"key {key} is out of order: {mine}"
-    copies = redis("XLEN", stream(db)) - numbers[-1]
-    print(f"# {numbers[-1]} messages, {copies} copies in the stream, {victims[0].kills} kills of the relay, {victims[1].kills} of the consumer")
-    assert numbers[-1] > 100 and victims[1].kills > 1
-
-
-def sqlite_rows(path):
-    def rows(sql):
-        connection = sqlite3.connect(path, timeout=60)
-        try:
-            found = connection.execute(sql).fetchall()
-            connection.commit()
-            return found
-        finally:
-            connection.close()
-
-    return rows
+    def copies(self, count):
+        return f"{redis('XLEN', self.destination) - count} copies in the stream"
 
 
 @case("postgres")
 def effects_are_exactly_once_in_sqlite_whatever_is_killed(db):
-    torture(db, f"sqlite:{db.path('mine.db')}", "sqlite", "dedup: ids", sqlite_rows(db.path("mine.db")))
+    torture(db, Stream(db), own_sqlite(db))
 
 
 @case("postgres", "mysql", "sqlite")
 def effects_are_exactly_once_in_the_same_database_whatever_is_killed(db):
-    torture(db, db.url(), db.kind, "dedup: ids", db.run)
+    torture(db, Stream(db), same_database(db))
 
 
 @case("postgres")
 def effects_are_exactly_once_by_position_whatever_is_killed(db):
     # A copy that a killed relay leaves in the stream has a position of its own: only ids tell those.
-    torture(db, db.url(), db.kind, "dedup: position", db.run, relay_too=False)
+    torture(db, Stream(db, group=False), same_database(db), options="dedup: position", relay_too=False)
 
 
 sys.exit(main())

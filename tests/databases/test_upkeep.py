@@ -152,7 +152,7 @@ def maintain_does_what_a_relay_does_inside(db):
     assert done["retention"]["held_by"] == "default" and done["retention"]["held_by_nobody"] is True
     assert left(db) == [3]
     said = db.outbox("maintain")
-    assert "removed 0 rows" in said and "reader default holds what comes from number 3 on, and nobody runs it" in said, said
+    assert "removed 0 rows" in said and "reader default holds back rows from number 3 on, and nobody runs it" in said, said
     assert "run 'outbox maintain'" in said
     assert db.outbox("maintain", "--quiet") == ""
     assert db.outbox("status").rstrip().endswith("and nobody runs it")

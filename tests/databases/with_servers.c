@@ -13,38 +13,10 @@
 #include "pg_server.h"
 #endif
 
-#include <signal.h>
+#include "run_program.h"
+
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static void set_port(const char *name, int port)
-{
-	char text[16];
-
-	(void)snprintf(text, sizeof(text), "%d", port);
-	(void)setenv(name, text, 1);
-}
-
-static int run(char **argv)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)execvp(argv[0], argv);
-		(void)fprintf(stderr, "%s: %m\n", argv[0]);
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return EXIT_FAILURE;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
-}
 
 static bool is_wanted(const char *kind)
 {
@@ -84,7 +56,7 @@ int main(int argc, char **argv)
 #else
 	(void)setenv("TEST_MYSQL_MISSING", "this build has no MySQL", 1);
 #endif
-	int code = run(argv + 1);
+	int code = run_program(argv + 1);
 #if HAVE_MYSQL
 	mysql_server_stop(&mysql);
 #endif

@@ -70,6 +70,9 @@ OB_TEST(outside_of_a_usable_transaction_nothing_is_written)
 	exec(app, "ROLLBACK; BEGIN");
 	ck_assert_int_eq(PQenterPipelineMode(app), 1);
 	ck_assert_int_eq(push(ob, (struct outbox_message){ GOOD }), OUTBOX_EINVAL);
+	ck_assert_str_eq(error.message,
+			 "the connection is in pipeline mode: leave it, or send what "
+			 "outbox_postgres_statement() returns");
 	ck_assert_int_eq(PQexitPipelineMode(app), 1);
 	ck_assert_int_eq(PQsendQuery(app, "SELECT 1"), 1);
 	ck_assert_int_eq(push(ob, (struct outbox_message){ GOOD }), OUTBOX_EINVAL);
@@ -79,6 +82,106 @@ OB_TEST(outside_of_a_usable_transaction_nothing_is_written)
 	PQclear(PQgetResult(app));
 	exec(app, "COMMIT");
 	ck_assert_int_eq(rows(), 0);
+	end(ob);
+}
+OB_TEST_END
+
+OB_TEST(a_non_blocking_connection_is_served_and_left_as_it_is)
+{
+	outbox *ob = begin(NULL);
+	size_t size = 24 << 20; /* more than any socket holds */
+	char *large = malloc(size);
+	struct outbox_message message = { GOOD };
+
+	ck_assert_ptr_nonnull(large);
+	memset(large, ' ', size);
+	memcpy(large, "{}", 2);
+	message.payload = large;
+	message.payload_size = size;
+	exec(app, "BEGIN");
+	ck_assert_int_eq(PQsetnonblocking(app, 1), 0);
+	ck_assert_msg(push(ob, message) == 0, "%s", error.message);
+	ck_assert_int_eq(push(ob, (struct outbox_message){ GOOD }), 0);
+	ck_assert_int_eq(PQisnonblocking(app), 1);
+	ck_assert_int_eq(PQpipelineStatus(app), PQ_PIPELINE_OFF);
+	exec(app, "COMMIT");
+	ck_assert_int_eq(rows(), 2);
+	free(large);
+	end(ob);
+}
+OB_TEST_END
+
+/* Send what outbox_postgres_statement() gives, as an event loop does. */
+static void send_statement(outbox *ob, const struct outbox_message *messages, size_t count,
+			   struct outbox_id *ids)
+{
+	const struct outbox_postgres_statement *s = NULL;
+
+	ck_assert_msg(outbox_postgres_statement(ob, messages, count, ids, &s, &error) == 0, "%s",
+		      error.message);
+	ck_assert_int_eq(PQsendQueryParams(app, s->sql, s->param_count, s->types, s->values,
+					   s->lengths, s->formats, 1),
+			 1);
+}
+
+/* The results of a pipeline up to its sync: the rows that were stored. */
+static int64_t take_results(void)
+{
+	int64_t stored = 0;
+	ExecStatusType status = PGRES_EMPTY_QUERY;
+
+	while (status != PGRES_PIPELINE_SYNC) {
+		PGresult *result = PQgetResult(app);
+
+		status = result ? PQresultStatus(result) : PGRES_EMPTY_QUERY;
+		if (status == PGRES_COMMAND_OK && strncmp(PQcmdStatus(result), "INSERT", 6) == 0)
+			stored += strtoll(PQcmdTuples(result), NULL, 10);
+		PQclear(result);
+	}
+	return stored;
+}
+
+OB_TEST(an_event_loop_sends_the_statement_itself)
+{
+	outbox *ob = begin(NULL);
+	struct outbox_message two[2] = { { GOOD, .aggregate_id = "1" },
+					 { GOOD, .aggregate_id = "2", .headers = "{}" } };
+	struct outbox_id ids[2];
+
+	ck_assert_int_eq(PQsetnonblocking(app, 1), 0);
+	ck_assert_int_eq(PQenterPipelineMode(app), 1);
+	ck_assert_int_eq(PQsendQueryParams(app, "BEGIN", 0, NULL, NULL, NULL, NULL, 0), 1);
+	send_statement(ob, two, 2, ids);
+	send_statement(ob, &(struct outbox_message){ GOOD, .priority = 3 }, 1, NULL);
+	ck_assert_int_eq(PQsendQueryParams(app, "COMMIT", 0, NULL, NULL, NULL, NULL, 0), 1);
+	ck_assert_int_eq(PQpipelineSync(app), 1);
+	ck_assert_int_eq(take_results(), 3);
+	ck_assert_int_eq(PQexitPipelineMode(app), 1);
+	ck_assert_int_eq(rows(), 3);
+	ck_assert_str_eq(text(app, "SELECT id FROM outbox WHERE aggregate_id = '2'"), ids[1].text);
+	end(ob);
+}
+OB_TEST_END
+
+OB_TEST(a_statement_is_checked_before_it_is_given_out)
+{
+	const struct outbox_postgres_statement *s = NULL;
+	outbox *ob = begin(NULL);
+	struct outbox_message wrong[2] = { { GOOD }, { GOOD } };
+
+	wrong[1].payload = "{";
+	ck_assert_int_eq(outbox_postgres_statement(ob, wrong, 2, NULL, &s, &error),
+			 OUTBOX_EPAYLOADJSON);
+	ck_assert_uint_eq(error.index, 1);
+	ck_assert_int_eq(outbox_postgres_statement(ob, wrong, 0, NULL, &s, &error), OUTBOX_EINVAL);
+	ck_assert_int_eq(outbox_postgres_statement(ob, wrong, 1001, NULL, &s, &error),
+			 OUTBOX_EINVAL);
+	ck_assert_str_eq(error.message, "a statement stores 1 to 1000 messages, not 1001");
+	ck_assert_int_eq(outbox_postgres_statement(NULL, wrong, 1, NULL, &s, &error),
+			 OUTBOX_EINVAL);
+	exec(app, "SET client_encoding = 'LATIN1'");
+	ck_assert_int_eq(outbox_postgres_statement(ob, wrong, 1, NULL, &s, &error), OUTBOX_ECONFIG);
+	ck_assert_ptr_null(s);
 	end(ob);
 }
 OB_TEST_END
@@ -349,8 +452,11 @@ OB_TEST(the_example_stores_one_order_and_its_event)
 OB_TEST_END
 
 PG_SUITE("push_postgres", a_committed_message_is_stored_and_a_rolled_back_one_is_not,
-	 outside_of_a_usable_transaction_nothing_is_written, every_field_comes_back_as_it_was,
-	 each_field_may_be_set_by_one_message_alone, many_messages_are_stored_in_order,
+	 outside_of_a_usable_transaction_nothing_is_written,
+	 a_non_blocking_connection_is_served_and_left_as_it_is,
+	 an_event_loop_sends_the_statement_itself, a_statement_is_checked_before_it_is_given_out,
+	 every_field_comes_back_as_it_was, each_field_may_be_set_by_one_message_alone,
+	 many_messages_are_stored_in_order,
 	 duplicates_are_told_apart_and_leave_the_transaction_usable,
 	 what_the_database_refuses_is_named,
 	 a_missing_table_is_told_at_once_and_breaks_no_transaction,

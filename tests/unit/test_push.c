@@ -2,6 +2,7 @@
 /* What a push checks before any SQL, and what it hands to the driver: no database here. */
 #include "base/layout.h"
 #include "lib/driver.h"
+#include "outbox/postgres.h"
 #include "suite.h"
 
 #include <stdlib.h>
@@ -476,6 +477,36 @@ OB_TEST(a_driver_of_another_version_is_refused)
 }
 OB_TEST_END
 
+OB_TEST(a_size_that_no_message_has_is_refused)
+{
+	struct outbox_message message = { GOOD };
+	outbox *ob = open_fake(0, 0);
+
+	ck_assert_int_eq(outbox_push_sized(ob, &message, 1, sizeof(message) + 8, NULL, &error),
+			 OUTBOX_EINVAL);
+	ck_assert_ptr_nonnull(strstr(error.message, "built with a newer outbox"));
+	ck_assert_int_eq(outbox_push_sized(ob, &message, 1, sizeof(message) - 8, NULL, &error),
+			 OUTBOX_EINVAL);
+	ck_assert_ptr_nonnull(strstr(error.message, "pass its sizeof"));
+	ck_assert_uint_eq(error.index, OUTBOX_NO_INDEX);
+	ck_assert_int_eq(fake.inserts, 0);
+	outbox_close(ob);
+}
+OB_TEST_END
+
+OB_TEST(only_postgresql_gives_out_statements)
+{
+	const struct outbox_postgres_statement *s = NULL;
+	struct outbox_message message = { GOOD };
+	outbox *ob = open_fake(0, 0);
+
+	ck_assert_int_eq(outbox_postgres_statement(ob, &message, 1, NULL, &s, &error),
+			 OUTBOX_EINVAL);
+	ck_assert_str_eq(error.message, "this outbox is not on PostgreSQL");
+	outbox_close(ob);
+}
+OB_TEST_END
+
 OB_TEST(every_status_has_a_name_and_a_text)
 {
 #define X(name, value, text) \
@@ -492,6 +523,10 @@ OB_TEST(the_header_and_the_build_agree_on_the_version)
 {
 	ck_assert_str_eq(outbox_version(), OUTBOX_VERSION);
 	ck_assert_str_eq(outbox_version(), OB_BUILD_VERSION);
+	char text[16];
+	(void)snprintf(text, sizeof(text), "%d.%d.%d", OUTBOX_VERSION_NUMBER / 10000,
+		       OUTBOX_VERSION_NUMBER / 100 % 100, OUTBOX_VERSION_NUMBER % 100);
+	ck_assert_str_eq(text, OUTBOX_VERSION);
 }
 OB_TEST_END
 
@@ -522,5 +557,6 @@ OB_SUITE("push", a_good_message_reaches_the_driver,
 	 wrong_calls_are_errors_and_not_crashes,
 	 a_refusal_by_the_table_is_explained_by_the_check_that_was_off,
 	 an_error_is_one_short_line_of_utf8, a_driver_of_another_version_is_refused,
+	 a_size_that_no_message_has_is_refused, only_postgresql_gives_out_statements,
 	 every_status_has_a_name_and_a_text, the_header_and_the_build_agree_on_the_version,
 	 new_ids_increase)

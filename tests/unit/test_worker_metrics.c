@@ -23,6 +23,7 @@ OB_TEST(the_gauges_say_what_is_in_memory)
 	ck_assert_uint_eq(data.published, 1);
 	ck_assert_uint_eq(data.in_flight, 1);
 	ck_assert_uint_eq(data.queued, 2);
+	ck_assert_uint_eq(data.waits[OB_WHY_KEY_BUSY], 2);
 	ck_assert_uint_eq(data.unsettled, 0);
 	ck_assert_uint_eq(data.memory_bytes, strlen("1000") + strlen("12345") + strlen("67"));
 	ck_assert_uint_eq(data.partitions, RIG_PARTITIONS);

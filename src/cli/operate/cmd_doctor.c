@@ -34,9 +34,11 @@ static void print_text(const struct ob_findings *findings, bool quiet)
 		if (!quiet || findings->list[i].level != OB_LEVEL_OK)
 			print_finding(&findings->list[i]);
 	}
-	printf("%zu errors, %zu warnings, %zu ok\n", ob_findings_count(findings, OB_LEVEL_ERROR),
-	       ob_findings_count(findings, OB_LEVEL_WARNING),
-	       ob_findings_count(findings, OB_LEVEL_OK));
+	size_t errors = ob_findings_count(findings, OB_LEVEL_ERROR);
+	size_t warnings = ob_findings_count(findings, OB_LEVEL_WARNING);
+
+	printf("%zu error%s, %zu warning%s, %zu ok\n", errors, errors == 1 ? "" : "s", warnings,
+	       warnings == 1 ? "" : "s", ob_findings_count(findings, OB_LEVEL_OK));
 }
 
 static int print_json(const struct ob_findings *findings)

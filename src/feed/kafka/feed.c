@@ -423,6 +423,13 @@ static int kafka_feed_ack(struct ob_feed *base, const uint64_t *tags, size_t cou
 	return err->status;
 }
 
+/* The next open() begins behind what is committed; other members get the partitions at once. */
+static void kafka_feed_give_back(struct ob_feed *base, const uint64_t *tags, size_t count)
+{
+	(void)tags, (void)count;
+	drop((struct kafka_feed *)base);
+}
+
 /* ---- the rest -------------------------------------------------------- */
 
 static int kafka_feed_state(struct ob_feed *base, struct ob_feed_state *ret, struct ob_err *err)
@@ -526,6 +533,7 @@ const struct ob_feed_ops ob_feed_kafka = {
 	.seek = kafka_feed_seek,
 	.poll = kafka_feed_poll,
 	.ack = kafka_feed_ack,
+	.give_back = kafka_feed_give_back,
 	.state = kafka_feed_state,
 	.close = kafka_feed_close,
 	.describe = kafka_feed_describe,

@@ -6,7 +6,7 @@
  * that nobody tells of.
  */
 #include "feed/backends.h"
-#include "sink/nats/nats.h"
+#include "feed/nats/nats.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,26 +14,7 @@
 
 enum { START_BEGINNING, START_END, FETCH_MIN_MS = 10, PING_MS = 20000, ACK_PENDING = 10000 };
 
-struct held {
-	uint64_t tag;
-	natsMsg *msg;
-};
-
-struct nats_feed {
-	struct ob_feed base;
-	char *stream, *subject, *durable;
-	int start;
-	int64_t ack_wait_ms;
-
-	natsConnection *nc;
-	jsCtx *js;
-	natsSubscription *sub;
-	struct held *held; /* by tag, ascending */
-	size_t count, room;
-	uint64_t last_tag;
-};
-
-static const char *durable_of(const struct nats_feed *feed)
+const char *ob_nats_durable(const struct nats_feed *feed)
 {
 	return feed->durable ? feed->durable : feed->base.group;
 }
@@ -43,6 +24,7 @@ static void drop(struct nats_feed *feed)
 	for (size_t i = 0; i < feed->count; i++)
 		natsMsg_Destroy(feed->held[i].msg);
 	feed->count = 0;
+	ob_nats_gate_clear(&feed->gate);
 	natsSubscription_Destroy(feed->sub);
 	jsCtx_Destroy(feed->js);
 	natsConnection_Destroy(feed->nc);
@@ -93,12 +75,12 @@ static natsStatus make_consumer(struct nats_feed *feed, jsErrCode *code)
 {
 	jsConsumerInfo *info = NULL;
 	jsConsumerConfig conf;
-	natsStatus s =
-		js_GetConsumerInfo(&info, feed->js, feed->stream, durable_of(feed), NULL, code);
+	natsStatus s = js_GetConsumerInfo(&info, feed->js, feed->stream, ob_nats_durable(feed),
+					  NULL, code);
 
 	if (s == NATS_NOT_FOUND && *code == JSConsumerNotFoundErr) {
 		(void)jsConsumerConfig_Init(&conf);
-		conf.Durable = durable_of(feed);
+		conf.Durable = ob_nats_durable(feed);
 		conf.AckPolicy = js_AckExplicit;
 		conf.AckWait = feed->ack_wait_ms * 1000000;
 		conf.MaxAckPending = ACK_PENDING;
@@ -107,6 +89,8 @@ static natsStatus make_consumer(struct nats_feed *feed, jsErrCode *code)
 		conf.DeliverPolicy = feed->start == START_END ? js_DeliverNew : js_DeliverAll;
 		s = js_AddConsumer(&info, feed->js, feed->stream, &conf, NULL, code);
 	}
+	if (s == NATS_OK && feed->base.sole)
+		ob_nats_gate_close(feed, info);
 	jsConsumerInfo_Destroy(info);
 	return s;
 }
@@ -124,9 +108,9 @@ static natsStatus subscribe(struct nats_feed *feed, jsErrCode *code)
 
 		(void)jsSubOptions_Init(&options);
 		options.Stream = feed->stream;
-		options.Consumer = durable_of(feed);
+		options.Consumer = ob_nats_durable(feed);
 		options.ManualAck = true;
-		s = js_PullSubscribe(&feed->sub, feed->js, subject, durable_of(feed), NULL,
+		s = js_PullSubscribe(&feed->sub, feed->js, subject, ob_nats_durable(feed), NULL,
 				     &options, code);
 	}
 	jsStreamInfo_Destroy(info);
@@ -192,15 +176,7 @@ static bool field_name(const char *header, struct ob_arena *arena, struct ob_str
 		return decode(header + 14, arena, ret);
 	if (strncasecmp(header, "outbox-", 7) != 0)
 		return decode(header, arena, ret);
-	char *name = ob_arena_strdup(arena, header + 7);
-	if (!name)
-		return false;
-	for (char *c = name; *c; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
-	*ret = ob_str(name);
-	return true;
+	return ob_feed_entry_own_name(ob_str(header), arena, ret);
 }
 
 static bool read_headers(natsMsg *msg, struct ob_arena *arena, struct ob_feed_draft *draft)
@@ -230,7 +206,7 @@ static bool hold(struct nats_feed *feed, natsMsg *msg, uint64_t *ret_tag)
 {
 	if (feed->count == feed->room) {
 		size_t room = feed->room ? feed->room * 2 : 256;
-		struct held *more = realloc(feed->held, room * sizeof(*more));
+		struct ob_nats_held *more = realloc(feed->held, room * sizeof(*more));
 
 		if (!more)
 			return false;
@@ -238,7 +214,7 @@ static bool hold(struct nats_feed *feed, natsMsg *msg, uint64_t *ret_tag)
 		feed->room = room;
 	}
 	*ret_tag = ++feed->last_tag;
-	feed->held[feed->count++] = (struct held){ *ret_tag, msg };
+	feed->held[feed->count++] = (struct ob_nats_held){ *ret_tag, msg };
 	return true;
 }
 
@@ -255,6 +231,8 @@ static bool take_msg(struct nats_feed *feed, natsMsg *msg, struct ob_feed_batch 
 	if (natsMsg_GetMetaData(&meta, msg) == NATS_OK) {
 		entry->place.major = meta->Sequence.Stream;
 		entry->deliveries = (uint32_t)meta->NumDelivered;
+		if (feed->gate.last_seq < meta->Sequence.Stream)
+			feed->gate.last_seq = meta->Sequence.Stream;
 	}
 	jsMsgMetaData_Destroy(meta);
 	(void)snprintf(where, sizeof(where), "%.200s %" PRIu64, feed->stream, entry->place.major);
@@ -273,6 +251,28 @@ static bool take_msg(struct nats_feed *feed, natsMsg *msg, struct ob_feed_batch 
 	return ok;
 }
 
+/* The messages are the feed's afterwards; what it cannot keep comes again after ack_wait. */
+static int take_list(struct nats_feed *feed, natsMsgList *list, struct ob_feed_batch *batch,
+		     struct ob_err *err)
+{
+	bool ok = true;
+
+	batch->entries =
+		ob_arena_alloc(&batch->arena, (size_t)(list->Count + 1) * sizeof(*batch->entries));
+	for (int i = 0; i < list->Count; i++) {
+		natsMsg *msg = list->Msgs[i];
+
+		list->Msgs[i] = NULL;
+		ok = ok && batch->entries;
+		if (!ok)
+			natsMsg_Destroy(msg);
+		else
+			ok = take_msg(feed, msg, batch);
+	}
+	return ok ? 0
+		  : ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory for entries of nats");
+}
+
 static int nats_feed_poll(struct ob_feed *base, int timeout_ms, uint32_t max,
 			  struct ob_feed_batch *batch, struct ob_err *err)
 {
@@ -288,31 +288,25 @@ static int nats_feed_poll(struct ob_feed *base, int timeout_ms, uint32_t max,
 	}
 	if (max == 0)
 		return 0;
-	natsStatus s = natsSubscription_Fetch(&list, feed->sub, (int)max,
-					      timeout_ms > FETCH_MIN_MS ? timeout_ms : FETCH_MIN_MS,
-					      &code);
+	if (timeout_ms < FETCH_MIN_MS)
+		timeout_ms = FETCH_MIN_MS;
+	natsStatus s = ob_nats_gate_step(feed, timeout_ms);
+	if (s == NATS_OK && feed->gate.closed)
+		return 0;
+	if (s == NATS_OK && !ob_nats_gate_take(feed, max, &list))
+		s = natsSubscription_Fetch(&list, feed->sub, (int)max, timeout_ms, &code);
 	if (s == NATS_TIMEOUT)
 		return 0;
 	if (s != NATS_OK)
 		return failed(feed, s, "reading the stream", err);
-	batch->entries =
-		ob_arena_alloc(&batch->arena, (size_t)(list.Count + 1) * sizeof(*batch->entries));
-	for (int i = 0; i < list.Count; i++) {
-		natsMsg *msg = list.Msgs[i];
-
-		list.Msgs[i] = NULL; /* what we do not take comes again after ack_wait */
-		if (!batch->entries || !take_msg(feed, msg, batch))
-			s = NATS_NO_MEMORY;
-	}
+	int r = take_list(feed, &list, batch, err);
 	natsMsgList_Destroy(&list);
-	return s == NATS_OK ? 0
-			    : ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN,
-					 "no memory for entries of nats");
+	return r;
 }
 
 /* ---- acknowledging --------------------------------------------------- */
 
-static struct held *find(struct nats_feed *feed, uint64_t tag)
+static struct ob_nats_held *find(struct nats_feed *feed, uint64_t tag)
 {
 	size_t low = 0, high = feed->count;
 
@@ -345,7 +339,7 @@ static int nats_feed_ack(struct ob_feed *base, const uint64_t *tags, size_t coun
 	natsStatus s = NATS_OK;
 
 	for (size_t i = 0; i < count && s == NATS_OK; i++) {
-		struct held *held = find(feed, tags[i]);
+		struct ob_nats_held *held = find(feed, tags[i]);
 
 		if (!held || !held->msg)
 			continue;
@@ -362,20 +356,31 @@ static int nats_feed_ack(struct ob_feed *base, const uint64_t *tags, size_t coun
 	return s == NATS_OK ? 0 : failed(feed, s, "acknowledging", err);
 }
 
+/* All of them, in the order of the stream, in which they come again: single ones would come behind
+ * later ones of their key. */
+static void give_all_back(struct nats_feed *feed)
+{
+	for (size_t i = 0; i < feed->count; i++) {
+		(void)natsMsg_Nak(feed->held[i].msg, NULL);
+		natsMsg_Destroy(feed->held[i].msg);
+		feed->held[i].msg = NULL;
+	}
+	forget(feed);
+	ob_nats_gate_give_back(&feed->gate);
+	/* The server may take up what we ask for next before it has taken them back. */
+	feed->gate.closed = feed->base.sole;
+}
+
 static void nats_feed_give_back(struct ob_feed *base, const uint64_t *tags, size_t count)
 {
 	struct nats_feed *feed = (struct nats_feed *)base;
 
 	for (size_t i = 0; i < count; i++) {
-		struct held *held = find(feed, tags[i]);
-
-		if (!held || !held->msg)
-			continue;
-		(void)natsMsg_Nak(held->msg, NULL);
-		natsMsg_Destroy(held->msg);
-		held->msg = NULL;
+		if (find(feed, tags[i])) {
+			give_all_back(feed);
+			return;
+		}
 	}
-	forget(feed);
 }
 
 static void nats_feed_touch(struct ob_feed *base, const uint64_t *tags, size_t count)
@@ -383,7 +388,7 @@ static void nats_feed_touch(struct ob_feed *base, const uint64_t *tags, size_t c
 	struct nats_feed *feed = (struct nats_feed *)base;
 
 	for (size_t i = 0; i < count; i++) {
-		struct held *held = find(feed, tags[i]);
+		struct ob_nats_held *held = find(feed, tags[i]);
 
 		if (held && held->msg)
 			(void)natsMsg_InProgress(held->msg, NULL);
@@ -401,8 +406,8 @@ static int nats_feed_state(struct ob_feed *base, struct ob_feed_state *ret, stru
 
 	if (!feed->js)
 		return ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "nats is not connected");
-	natsStatus s =
-		js_GetConsumerInfo(&info, feed->js, feed->stream, durable_of(feed), NULL, &code);
+	natsStatus s = js_GetConsumerInfo(&info, feed->js, feed->stream, ob_nats_durable(feed),
+					  NULL, &code);
 	if (s == NATS_OK)
 		s = js_GetStreamInfo(&stream, feed->js, feed->stream, NULL, &code);
 	if (s == NATS_OK) {
@@ -419,7 +424,7 @@ static int nats_feed_check(struct ob_feed *base, struct ob_err *err)
 {
 	const struct nats_feed *feed = (struct nats_feed *)base;
 
-	if (strpbrk(durable_of(feed), ".*> \t"))
+	if (strpbrk(ob_nats_durable(feed), ".*> \t"))
 		return ob_err_set(
 			err, OUTBOX_ECONFIG, OB_ERR_FATAL,
 			"the name of a nats consumer has no dots, spaces or wildcards: set "
@@ -432,12 +437,12 @@ static void nats_feed_close(struct ob_feed *base)
 	struct nats_feed *feed = (struct nats_feed *)base;
 
 	/* What has no acknowledgement comes again at once, not after ack_wait. */
-	for (size_t i = 0; i < feed->count; i++)
-		(void)natsMsg_Nak(feed->held[i].msg, NULL);
+	give_all_back(feed);
 	if (feed->nc)
 		(void)natsConnection_FlushTimeout(feed->nc, 1000);
 	drop(feed);
 	free(feed->held);
+	free(feed->gate.list);
 }
 
 static void nats_feed_describe(struct ob_feed *base, struct ob_buf *out)
@@ -445,7 +450,7 @@ static void nats_feed_describe(struct ob_feed *base, struct ob_buf *out)
 	const struct nats_feed *feed = (struct nats_feed *)base;
 
 	ob_sink_describe(base->link, out);
-	ob_buf_addf(out, " stream %.200s consumer %.200s", feed->stream, durable_of(feed));
+	ob_buf_addf(out, " stream %.200s consumer %.200s", feed->stream, ob_nats_durable(feed));
 }
 
 static const char *const start_names[] = { "beginning", "end", NULL };

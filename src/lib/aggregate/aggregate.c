@@ -3,6 +3,7 @@
 #include "lib/aggregate/aggregate.h"
 
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "lib/events/stream.h"
 #include "lib/fail.h"
 #include "lib/handle.h"
@@ -284,21 +285,24 @@ static int32_t revision_of(const outbox_aggregate *a, const char *event_type)
 	return 0;
 }
 
-int outbox_aggregate_record(outbox_aggregate *a, const char *event_type, const void *event,
-			    const struct outbox_message *more, struct outbox_error *err)
+int outbox_aggregate_record_sized(outbox_aggregate *a, const char *event_type, const void *event,
+				  const void *more, size_t more_size, struct outbox_error *err)
 {
 	struct outbox_record record = { .event = event };
 	struct outbox_error unused;
 
 	if (!err)
 		err = &unused;
+	struct ob_err fault = OB_ERR_INIT;
 	int r = may_record(a, event_type, err);
 	if (r < 0)
 		return r;
+	if (more && ob_grow_check(&ob_grow_message, more_size, &fault) < 0)
+		return ob_fail(err, fault.status, OUTBOX_NO_INDEX, "%s", fault.msg);
 	const struct outbox_message *before = a->count ? &a->recorded[a->count - 1] : NULL;
 	struct outbox_id made = outbox_id_new();
 	if (more)
-		record.message = *more;
+		ob_grow_copy(&ob_grow_message, more, more_size, &record.message);
 	record.message.event_type = event_type;
 	if (!record.message.id)
 		record.message.id = made.text;
@@ -321,6 +325,17 @@ int outbox_aggregate_record(outbox_aggregate *a, const char *event_type, const v
 	if (r == 0)
 		a->recorded[a->count++] = m;
 	return r;
+}
+
+OUTBOX_API int first_record(outbox_aggregate *aggregate, const char *event_type, const void *event,
+			    const void *more, struct outbox_error *err)
+	OB_FIRST_ABI("outbox_aggregate_record");
+
+int first_record(outbox_aggregate *aggregate, const char *event_type, const void *event,
+		 const void *more, struct outbox_error *err)
+{
+	return outbox_aggregate_record_sized(aggregate, event_type, event, more,
+					     ob_grow_message.first, err);
 }
 
 /* ---- storing --------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Appending to a stream: check the call, give every event its stream, hand over to the driver. */
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "lib/events/stream.h"
 #include "lib/fail.h"
 #include "lib/handle.h"
@@ -70,20 +71,25 @@ static void hand_over(const struct ob_append *call, const struct ob_append_done 
 	ret->repeated = done->repeated;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): eight parameters, as the header has them */
-int outbox_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
-		  const struct outbox_message *events, size_t count, struct outbox_id *ret_ids,
-		  struct outbox_appended *ret_done, struct outbox_error *err)
+/* NOLINTNEXTLINE(readability-function-size): nine parameters, as the header has them */
+int outbox_append_sized(outbox *ob, const struct outbox_stream *stream, int64_t expected,
+			const void *events, size_t count, size_t event_size,
+			struct outbox_id *ret_ids, struct outbox_appended *ret_done,
+			struct outbox_error *err)
 {
 	struct outbox_error unused;
 	struct ob_append call = { .expected = expected,
 				  .count = count,
 				  .placed = ret_done != NULL };
 	struct ob_append_done done = { 0 };
+	OB_AUTOFREE struct outbox_message *copies = NULL;
+	const struct outbox_message *ours = NULL;
 
 	if (!err)
 		err = &unused;
 	int r = ob_push_check_call(ob, events, count, OUTBOX_APPEND_MAX, err);
+	if (r == 0)
+		r = ob_push_messages(events, count, event_size, &ours, &copies, err);
 	if (r == 0)
 		r = ob_stream_key(stream, &call.stream, err);
 	if (r == 0)
@@ -97,11 +103,25 @@ int outbox_append(outbox *ob, const struct outbox_stream *stream, int64_t expect
 			       count);
 	call.messages = messages;
 	call.rows = rows;
-	r = take_events(ob, events, &call, err);
+	r = take_events(ob, ours, &call, err);
 	if (r == 0)
 		r = ob->ops->append(ob->driver, &call, &done, err);
 	r = ob_push_outcome(ob, r, rows, count, err);
 	if (r == 0)
 		hand_over(&call, &done, ret_ids, ret_done);
 	return r;
+}
+
+OUTBOX_API int first_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
+			    const void *events, size_t count, struct outbox_id *ret_ids,
+			    struct outbox_appended *ret_done, struct outbox_error *err)
+	OB_FIRST_ABI("outbox_append");
+
+/* NOLINTNEXTLINE(readability-function-size): as outbox_append() */
+int first_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
+		 const void *events, size_t count, struct outbox_id *ret_ids,
+		 struct outbox_appended *ret_done, struct outbox_error *err)
+{
+	return outbox_append_sized(ob, stream, expected, events, count, ob_grow_message.first,
+				   ret_ids, ret_done, err);
 }

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Records become messages: translators, then serializers, each by the first that supports it. */
 #include "base/cleanup.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "lib/fail.h"
 #include "lib/handle.h"
 #include "lib/serialize/text.h"
 
 #include <stdlib.h>
+
+/*
+ * A record has a message inside, and the callbacks of the program read it in the program's layout,
+ * so this message can never grow. Whoever appends a member to struct outbox_message keeps the
+ * struct of before under a name of its own for this one.
+ */
+_Static_assert(offsetof(struct outbox_record, event) ==
+		       sizeof(size_t) + OB_GROW_SIZE(struct outbox_message, flags),
+	       "the message inside a record never grows");
 
 /* ---- the serializers that are here ----------------------------------- */
 

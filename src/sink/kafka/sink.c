@@ -129,7 +129,7 @@ static const struct ob_opt kafka_opts[] = {
 		.type = OB_OPT_STR,
 		.offset = offsetof(struct kafka_sink, brokers),
 		.flags = OB_OPT_REQUIRED,
-		.help = "Brokers to begin with: host:port, parted by commas.",
+		.help = "Brokers to begin with: host:port, separated by commas.",
 	},
 	{
 		.name = "properties",
@@ -174,7 +174,7 @@ static const struct ob_opt kafka_opts[] = {
 		.dflt = "4096",
 		.min = 1,
 		.max = 16384,
-		.help = "Most messages that are sent and not yet confirmed.",
+		.help = "Maximum messages sent and not yet confirmed.",
 	},
 	OB_OPT_END,
 };

@@ -331,7 +331,7 @@ static const struct ob_opt nats_opts[] = {
 		.dflt = "1024",
 		.min = 1,
 		.max = 16384,
-		.help = "Most messages that are sent and not yet acknowledged.",
+		.help = "Maximum messages sent and not yet acknowledged.",
 	},
 	{
 		.name = "no_stream",

@@ -38,12 +38,17 @@ static int await_frame(const struct login *login, amqp_frame_t *ret_frame, struc
 }
 
 /* The broker does not want us; whatever the code, no message is to blame. */
-static void refused(uint16_t code, amqp_bytes_t text, struct ob_err *err)
+static void refused_here(uint16_t code, amqp_bytes_t text, struct ob_err *err)
 {
 	enum ob_rabbitmq_blame blame;
 
 	(void)ob_rabbitmq_error(code, ob_rabbitmq_str(text), &blame, err);
 	err->kind = OB_ERR_DOWN;
+}
+
+static void refused(uint16_t code, amqp_bytes_t text, struct ob_err *err)
+{
+	refused_here(code, text, err);
 	if (code == AMQP_ACCESS_REFUSED)
 		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN,
 				 "rabbitmq says 403: ACCESS_REFUSED: check user name and "
@@ -71,8 +76,8 @@ static const void *await_method(const struct login *login, amqp_method_number_t 
 		refused(((const amqp_connection_close_t *)method)->reply_code,
 			((const amqp_connection_close_t *)method)->reply_text, err);
 	else if (frame.payload.method.id == AMQP_CHANNEL_CLOSE_METHOD)
-		refused(((const amqp_channel_close_t *)method)->reply_code,
-			((const amqp_channel_close_t *)method)->reply_text, err);
+		refused_here(((const amqp_channel_close_t *)method)->reply_code,
+			     ((const amqp_channel_close_t *)method)->reply_text, err);
 	else
 		(void)ob_err_set(err, OUTBOX_ESINK, OB_ERR_DOWN, "unexpected answer 0x%x",
 				 (unsigned)frame.payload.method.id);
@@ -124,7 +129,7 @@ static bool add_start_ok(struct rabbitmq_sink *sink)
 	const char *password = sink->password ? sink->password : sink->url.password;
 	struct ob_buf plain = OB_BUF_INIT(2000);
 	amqp_table_entry_t can[] = { flag("publisher_confirms"), flag("basic.nack"),
-				     flag("connection.blocked"),
+				     flag("connection.blocked"), flag("consumer_cancel_notify"),
 				     flag("authentication_failure_close") };
 	amqp_table_entry_t about[] = {
 		text("product", "outbox"),
@@ -200,13 +205,33 @@ static int open_channel(const struct login *login, struct ob_err *err)
 	return r;
 }
 
+static unsigned major_version(const amqp_table_t *about)
+{
+	unsigned major = 0;
+
+	for (int i = 0; i < about->num_entries; i++) {
+		const amqp_table_entry_t *e = &about->entries[i];
+		struct ob_str value = ob_rabbitmq_str(e->value.value.bytes);
+
+		if (!ob_str_eq(ob_rabbitmq_str(e->key), OB_STR("version")) ||
+		    e->value.kind != AMQP_FIELD_KIND_UTF8)
+			continue;
+		for (size_t k = 0; k < value.n && value.p[k] >= '0' && value.p[k] <= '9'; k++)
+			major = major * 10 + (unsigned)(value.p[k] - '0');
+	}
+	return major;
+}
+
 static int shake_hands(const struct login *login, struct ob_err *err)
 {
 	struct ob_rabbitmq_conn *conn = &login->sink->conn;
 
 	ob_buf_add(&conn->out.bytes, OB_STR("AMQP\0\0\x09\x01"));
-	if (!await_method(login, AMQP_CONNECTION_START_METHOD, err))
+	const amqp_connection_start_t *start =
+		await_method(login, AMQP_CONNECTION_START_METHOD, err);
+	if (!start)
 		return err->status;
+	conn->server_major = major_version(&start->server_properties);
 	ob_rabbitmq_release_frames(conn);
 	if (!add_start_ok(login->sink))
 		return no_memory(err);

@@ -85,8 +85,9 @@ struct ob_rabbitmq_conn {
 	int64_t read_us, written_us; /* when bytes last came or went */
 	uint16_t returning;          /* the code of a message that is coming back */
 	bool open;
-	bool blocked;         /* the broker takes no messages now */
-	int64_t unblocked_us; /* since when it does */
+	bool blocked;          /* the broker takes no messages now */
+	int64_t unblocked_us;  /* since when it does */
+	unsigned server_major; /* of the broker's version; 0: it does not say */
 	char blocked_why[128];
 };
 

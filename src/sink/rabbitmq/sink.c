@@ -392,7 +392,7 @@ static const struct ob_opt rabbitmq_opts[] = {
 		.dflt = "1024",
 		.min = 1,
 		.max = 16384,
-		.help = "Most messages that are sent and not yet confirmed.",
+		.help = "Maximum messages sent and not yet confirmed.",
 	},
 	OB_OPT_END,
 };
