@@ -483,7 +483,7 @@ def metrics_are_valid_and_the_documented_ones(db):
         for name in names:
             assert re.search(rf"^{name}(_count)?[{{ ]", text, re.M), name
         for label in set(re.findall(r"(\w+)=\"", text)):
-            assert label in {"store", "relay", "sink", "outcome", "kind", "state", "source", "verb", "le", "code", "version", "revision"}, label
+            assert label in {"store", "relay", "sink", "outcome", "kind", "state", "source", "reason", "verb", "le", "code", "version", "revision"}, label
     text = db.outbox("metrics")
     promtool(text)
     assert 'outbox_pending_messages{store="main",relay="default",state="due"} 0\n' in text
