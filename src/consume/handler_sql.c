@@ -255,7 +255,10 @@ static int sql_handler_send(struct ob_handler *base, const struct ob_work *work,
 		r = OB_SINK_FULL;
 	} else {
 		lane->queue[(lane->head + lane->count++) % h->room] = *work;
-		(void)pthread_cond_broadcast(&h->work);
+		/* A lane that were woken by each would begin with a transaction of one: what is
+		 * sent in one go is told of by the poll after it. */
+		if (lane->count >= h->conf.batch)
+			(void)pthread_cond_broadcast(&h->work);
 	}
 	(void)pthread_mutex_unlock(&h->mutex);
 	return r;
@@ -286,6 +289,7 @@ static int sql_handler_poll(struct ob_handler *base, int timeout_ms, struct ob_o
 
 	(void)err;
 	(void)pthread_mutex_lock(&h->mutex);
+	(void)pthread_cond_broadcast(&h->work);
 	if (timeout_ms > 0)
 		wait_done(h, timeout_ms);
 	for (; n < max && h->out_count > 0; n++) {

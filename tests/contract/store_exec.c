@@ -146,6 +146,45 @@ OB_TEST(a_refused_message_is_retried_and_wrong_sql_is_fatal)
 }
 OB_TEST_END
 
+static int run_in_tx(const struct ob_message_sql *sql)
+{
+	const struct ob_message m = paid(1);
+	struct ob_err ignored = OB_ERR_INIT;
+	uint64_t changed;
+
+	store_ok(ob_store_tx_begin(fx.store, &fx.err));
+	int r = ob_store_tx_exec(fx.store, sql, &m, &changed, &fx.err);
+	(void)ob_store_tx_end(fx.store, r == 0, &ignored);
+	return r;
+}
+
+OB_TEST(a_statement_outlives_a_change_of_its_table)
+{
+	struct ob_message_sql *sql = NULL;
+	uint64_t ignored;
+	int failures = 0;
+
+	begin_exec();
+	store_ok(ob_message_sql_parse(fx.store->ops, "SELECT * FROM seen WHERE id = :id", &sql,
+				      &fx.err));
+	for (int i = 0; i < 3; i++)
+		store_ok(run_in_tx(sql));
+	/* Some databases commit by themselves with an ALTER. */
+	store_ok(ob_store_tx_begin(fx.store, &fx.err));
+	store_ok(try_exec("ALTER TABLE seen ADD COLUMN more VARCHAR(10)", paid(1), &ignored));
+	(void)ob_store_tx_end(fx.store, true, &fx.err);
+	/* A database may refuse it once. */
+	for (int i = 0; i < 4; i++) {
+		if (run_in_tx(sql) < 0) {
+			ck_assert_int_ne(fx.err.kind, OB_ERR_FATAL);
+			failures++;
+		}
+	}
+	ck_assert_int_le(failures, 1);
+	ob_message_sql_free(sql);
+}
+OB_TEST_END
+
 OB_TEST(one_statement_runs_for_many_messages)
 {
 	struct ob_message_sql *sql = NULL;
@@ -287,7 +326,8 @@ STORE_CASES(exec, a_statement_gets_the_values_of_the_message,
 	    names_in_quotes_and_comments_are_no_values, what_is_absent_is_null,
 	    a_statement_is_undone_with_its_transaction,
 	    a_refused_message_is_retried_and_wrong_sql_is_fatal,
-	    one_statement_runs_for_many_messages, a_statement_that_cannot_be_parsed_is_refused,
-	    a_statement_needs_a_transaction, progress_and_effect_commit_together_or_not_at_all,
+	    one_statement_runs_for_many_messages, a_statement_outlives_a_change_of_its_table,
+	    a_statement_that_cannot_be_parsed_is_refused, a_statement_needs_a_transaction,
+	    progress_and_effect_commit_together_or_not_at_all,
 	    exceptions_are_changed_in_the_same_transaction,
 	    who_was_replaced_records_nothing_and_has_no_effect)

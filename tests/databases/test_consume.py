@@ -113,6 +113,31 @@ def skip_counts_as_handled_and_discard_does_not(db):
 
 
 @case()
+def a_bulk_verb_is_shown_first_and_taken_down(db):
+    poisoned(db)
+    for n in range(3):
+        redis.add(stream(db), n, n, bad=1)
+    redis.add(stream(db), 0, 3)
+    consumer = Consumer(db)
+    until("dead", lambda: [row["state"] for row in parked(db)].count("dead") == 3, consumer.process)
+    before = parked(db)
+    plan = db.outbox("dlq", "skip", "billing", "--state", "dead", "--dry-run")
+    assert plan.endswith("would skip 3 messages of consumer billing (state dead)\n") and before[0]["id"] in plan, plan
+    assert [json.loads(line)["id"] for line in db.outbox("dlq", "skip", "billing", "--all", "--dry-run", "--json").splitlines()] == [
+        row["id"] for row in before if row["state"] == "dead"]
+    assert parked(db) == before, "nothing was changed"
+    assert "no consumer 'biling' has run" in db.outbox("dlq", "retry", "biling", "--all", "--yes", code=1)
+    assert "--yes" in db.outbox("dlq", "skip", "billing", "--all", code=2)
+    assert db.outbox("dlq", "skip", "billing", "--key", "order:1", "--yes", "--reason", "known") == "skipped 1 message\n"
+    entry = json.loads(db.outbox("audit", "--json").splitlines()[0])
+    assert (entry["verb"], entry["reader"], entry["filter"], entry["count"], entry["reason"]) == (
+        "dlq skip", "billing", "any state, key order:1", 1, "known"), entry
+    db.outbox("dlq", "discard", "billing", "--all", "--yes")
+    assert not parked(db)
+    consumer.stop()
+
+
+@case()
 def an_entry_that_is_no_message_becomes_a_letter_once(db):
     begin(db)
     redis("XADD", stream(db), "*", "what", "ever")

@@ -319,7 +319,7 @@ void pg_disconnect(struct pg_store *s)
 {
 	outbox_close(s->writer);
 	s->writer = NULL;
-	s->exec_ran = 0;
+	s->exec_ran = s->exec_planned = 0;
 	pg_clear(s);
 	if (s->listener && s->listener != s->conn)
 		PQfinish(s->listener);

@@ -30,8 +30,10 @@ struct pg_store {
 	const char *doing;                              /* what the operation does, for messages */
 	char *path;                                     /* the search_path of every transaction */
 	outbox *writer;                                 /* for tx_push, made on first use */
-	uint64_t exec_ran; /* the statement of tx_exec that has run on this connection */
-	int version;       /* 150020 */
+	uint64_t exec_ran;     /* the statement of tx_exec that has run on this connection */
+	uint64_t exec_planned; /* the one that has a plan there */
+	uint32_t exec_plans;   /* how many were made: the names of plans */
+	int version;           /* 150020 */
 	char database[64], server[48];
 	bool planned[PG_COUNT]; /* this connection knows them by name */
 	bool bare;              /* what is queued has no BEGIN, and needs no COMMIT */

@@ -11,6 +11,8 @@
 
 enum { TEXT_MAX = 1 << 20, BYTEA = 17 };
 
+#define FEATURE_NOT_SUPPORTED "0A000" /* cached plan must not change result type */
+
 /* Parameters, and room for those that are made here. Every value has a parameter of its own, or
  * PostgreSQL would have to find one type for all its uses. */
 struct values {
@@ -69,7 +71,7 @@ static bool make_values(struct values *v, const struct ob_message_sql *sql,
 }
 
 /* What never ran on this connection and is refused as SQL can never run. */
-static int refuse(struct pg_store *s, const PGresult *result, uint64_t serial, struct ob_err *err)
+static int refuse(struct pg_store *s, const PGresult *result, bool first, struct ob_err *err)
 {
 	const char *text = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
 	struct ob_err said = OB_ERR_INIT;
@@ -81,8 +83,48 @@ static int refuse(struct pg_store *s, const PGresult *result, uint64_t serial, s
 	else
 		*err = said;
 	(void)snprintf(err->native, sizeof(err->native), "%s", said.native);
-	return ob_message_sql_fail(s->exec_ran != serial && strncmp(said.native, "42", 2) == 0,
-				   err);
+	return ob_message_sql_fail(first && strncmp(said.native, "42", 2) == 0, err);
+}
+
+static bool is_ok(const PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+
+	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* Bytes come with a type of their own, which a plan does not know. */
+static bool may_plan(const struct values *v)
+{
+	for (size_t i = 0; i < v->count; i++) {
+		if (v->types[i])
+			return false;
+	}
+	return true;
+}
+
+/* One that has run before on this connection is planned once: most of the time goes into that. */
+static PGresult *run_planned(struct pg_store *s, const struct ob_message_sql *sql, const char *text,
+			     const struct values *v)
+{
+	PGresult *result = NULL;
+	char name[32];
+
+	s->exec_plans += s->exec_planned != sql->serial;
+	(void)snprintf(name, sizeof(name), "obx%u", s->exec_plans);
+	if (s->exec_planned != sql->serial) {
+		result = PQprepare(s->conn, name, text, (int)v->count, NULL);
+		if (!is_ok(result))
+			return result;
+		PQclear(result);
+		s->exec_planned = sql->serial;
+	}
+	result = PQexecPrepared(s->conn, name, (int)v->count, v->text, v->lengths, v->formats, 0);
+	const char *state = is_ok(result) ? NULL : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	/* The columns that it returns have changed: the next one is planned anew. */
+	if (state && strcmp(state, FEATURE_NOT_SUPPORTED) == 0)
+		s->exec_planned = 0;
+	return result;
 }
 
 int pg_tx_exec(struct ob_store *store, const struct ob_message_sql *sql,
@@ -97,12 +139,12 @@ int pg_tx_exec(struct ob_store *store, const struct ob_message_sql *sql,
 	ob_message_sql_text(sql, '$', &text);
 	if (!make_values(&v, sql, message, store->layout->binary_payload) || text.failed)
 		return pg_oom("running the statement", err);
-	PGresult *result = PQexecParams(s->conn, ob_buf_str(&text), (int)sql->count, v.types,
-					v.text, v.lengths, v.formats, 0);
-	ExecStatusType status = PQresultStatus(result);
-	int r = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
-			? 0
-			: refuse(s, result, sql->serial, err);
+	bool ran = s->exec_ran == sql->serial;
+	PGresult *result = ran && may_plan(&v)
+				   ? run_planned(s, sql, ob_buf_str(&text), &v)
+				   : PQexecParams(s->conn, ob_buf_str(&text), (int)sql->count,
+						  v.types, v.text, v.lengths, v.formats, 0);
+	int r = is_ok(result) ? 0 : refuse(s, result, !ran, err);
 	if (r == 0) {
 		s->exec_ran = sql->serial;
 		*ret_changed = strtoull(PQcmdTuples(result), NULL, 10);
