@@ -272,7 +272,9 @@ def all_events_are_read_in_constant_memory(db):
     print(f"# {MANY} events, {peak_kb / 1024:.1f} MB resident")
     with open(OUTBOX, "rb") as program:
         sanitized = b"__asan_init" in program.read()
-    assert peak_kb > 0 and (sanitized or peak_kb <= 20 * 1024), peak_kb
+    # The program gives SQLite a page cache of 16 MB, which a long read fills; one of your own has SQLite's 2 MB.
+    most_mb = 20 + (16 if db.kind == "sqlite" else 0)
+    assert peak_kb > 0 and (sanitized or peak_kb <= most_mb * 1024), peak_kb
 
 
 sys.exit(main())
