@@ -23,7 +23,7 @@ struct ob_memsink_entry {
 	struct ob_str body;    /* absent when the log keeps no bodies */
 	struct ob_str headers; /* JSON, as in a line; absent likewise */
 	struct ob_str snapshot;
-	const char *sender;    /* the plan's */
+	const char *sender; /* the plan's */
 };
 
 /* What was stored, in the order in which it was stored. */
