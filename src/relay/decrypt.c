@@ -18,7 +18,7 @@ struct ob_decrypt {
 
 #if HAVE_CRYPT
 
-/* What every envelope of ours has near its beginning; outbox_decrypt() looks closer. */
+/* What every envelope of ours has near its beginning; outbox_decrypt() parses it. */
 static bool may_be_encrypted(struct ob_str payload)
 {
 	static const char name[] = "\"outbox_encrypted\"";
@@ -49,7 +49,7 @@ static bool mark_forgotten(struct ob_batch *batch, struct ob_message *m)
 	return !out.failed && ob_arena_copy(&batch->arena, ob_buf_view(&out), &m->headers);
 }
 
-static int no_memory(struct ob_err *err)
+static int no_memory_to_decrypt(struct ob_err *err)
 {
 	return ob_err_set(err, OUTBOX_ENOMEM, OB_ERR_DOWN, "no memory to decrypt a message");
 }
@@ -63,7 +63,7 @@ static int open_message(const struct ob_decrypt *decrypt, outbox *ob, struct ob_
 	int r = 0;
 
 	if (!memory)
-		return no_memory(err);
+		return no_memory_to_decrypt(err);
 	if (outbox_decrypt(ob, decrypt->ring, m->payload.p, m->payload.n, memory, &plain, &fault) <
 	    0) {
 		m->garbled = plain.changed;
@@ -75,11 +75,11 @@ static int open_message(const struct ob_decrypt *decrypt, outbox *ob, struct ob_
 				       "%s", fault.message);
 	} else if (plain.forgotten) {
 		m->payload = OB_STR_NULL;
-		r = mark_forgotten(batch, m) ? 0 : no_memory(err);
+		r = mark_forgotten(batch, m) ? 0 : no_memory_to_decrypt(err);
 	} else if (plain.encrypted) {
 		const struct ob_str text = { plain.payload, plain.payload_size };
 
-		r = ob_arena_copy(&batch->arena, text, &m->payload) ? 0 : no_memory(err);
+		r = ob_arena_copy(&batch->arena, text, &m->payload) ? 0 : no_memory_to_decrypt(err);
 	}
 	outbox_text_free(memory);
 	return r;
@@ -88,6 +88,7 @@ static int open_message(const struct ob_decrypt *decrypt, outbox *ob, struct ob_
 static int open_batch(struct ob_store *store, struct ob_batch *batch, const void *arg,
 		      struct ob_err *err)
 {
+	struct ob_err ignored = OB_ERR_INIT;
 	outbox *ob = NULL;
 	int r = 0;
 
@@ -100,7 +101,7 @@ static int open_batch(struct ob_store *store, struct ob_batch *batch, const void
 			r = open_message(arg, ob, batch, &batch->messages[i], err);
 	}
 	if (ob || r < 0)
-		(void)ob_store_tx_end(store, false, &(struct ob_err)OB_ERR_INIT);
+		(void)ob_store_tx_end(store, false, &ignored);
 	return r;
 }
 

@@ -10,8 +10,7 @@
 OB_TEST(the_sample_is_written_once_and_is_good)
 {
 	begin();
-	expect(0, "wrote outbox.yaml: review it, then run 'outbox setup'\n", "", "init",
-	       NULL);
+	expect(0, "wrote outbox.yaml: review it, then run 'outbox setup'\n", "", "init", NULL);
 	expect(0,
 	       "outbox.yaml: ok\n"
 	       "  store  main (sqlite)\n"
@@ -30,8 +29,8 @@ OB_TEST_END
 OB_TEST(the_sample_goes_where_it_is_told)
 {
 	begin();
-	expect(0, "wrote my.yaml: review it, then run 'outbox -c my.yaml setup'\n", "",
-	       "init", "my.yaml", NULL);
+	expect(0, "wrote my.yaml: review it, then run 'outbox -c my.yaml setup'\n", "", "init",
+	       "my.yaml", NULL);
 	expect(0, "{\"path\":\"other.yaml\"}\n", "", "--config", "other.yaml", "init", "--json",
 	       NULL);
 	set_env("OUTBOX_CONFIG=my.yaml");

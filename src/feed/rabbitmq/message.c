@@ -193,7 +193,7 @@ static void take_properties(struct reading *rd, const amqp_basic_properties_t *p
 
 /* ---- the entry ------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, struct ob_str bytes)
+static uint64_t hash_more(uint64_t hash, struct ob_str bytes)
 {
 	for (size_t i = 0; i < bytes.n; i++)
 		hash = (hash ^ (unsigned char)bytes.p[i]) * UINT64_C(1099511628211);
@@ -213,7 +213,7 @@ static bool set_place(const struct rabbitmq_feed *feed, struct ob_arena *arena,
 	char where[320];
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		hash = mix(hash, parts[i]);
+		hash = hash_more(hash, parts[i]);
 	(void)snprintf(where, sizeof(where), "%.255s %016" PRIx64, feed->queue, hash);
 	return ob_arena_copy(arena, ob_str(feed->queue), &entry->part) &&
 	       ob_arena_copy(arena, ob_str(where), &entry->where);
