@@ -81,6 +81,7 @@ outbox_append_sized(outbox *ob, const struct outbox_stream *stream, int64_t expe
  * on success.
  */
 OUTBOX_NODISCARD static inline int
+/* NOLINTNEXTLINE(readability-function-size): eight parameters */
 outbox_append(outbox *ob, const struct outbox_stream *stream, int64_t expected,
 	      const struct outbox_message *events, size_t count, struct outbox_id *ret_ids,
 	      struct outbox_appended *ret_done, struct outbox_error *err)

@@ -73,7 +73,7 @@ void ob_consumer_report(struct ob_consumer *c, struct ob_consumer_report *r)
 						[OB_BREAKER_HALF_OPEN] = "half_open",
 						[OB_BREAKER_OPEN] = "open" };
 	const struct ob_consume_metrics *m = &c->m;
-	OB_CLEANUP(ob_buf_done) struct ob_buf handler = OB_BUF_INIT(OB_WORKER_TEXT * 4);
+	OB_CLEANUP(ob_buf_done) struct ob_buf handler = OB_BUF_INIT((size_t)OB_WORKER_TEXT * 4);
 
 	ob_consumer_note_state(c);
 	*r = (struct ob_consumer_report){

@@ -118,7 +118,7 @@ bool ob_feed_entry_own_name(struct ob_str header, struct ob_arena *arena, struct
 	if (!name)
 		return false;
 	for (size_t i = OB_FEED_OWN_PREFIX; i < header.n; i++)
-		name[n++] = header.p[i] == '-' ? '_' : header.p[i];
+		name[n++] = (char)(header.p[i] == '-' ? '_' : header.p[i]);
 	*ret = (struct ob_str){ name, n };
 	return true;
 }

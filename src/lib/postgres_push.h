@@ -81,7 +81,7 @@ bool ob_postgres_insert_again(struct ob_postgres_driver *driver, struct ob_postg
  * Store rows of one stream, which fit into one statement, if the stream is open and has the version
  * before that of the first row. *ret_stored false: it has not, and nothing was written.
  */
-int ob_postgres_insert_expected(void *driver, const struct ob_push_row *rows, size_t count,
+int ob_postgres_insert_expected(void *self, const struct ob_push_row *rows, size_t count,
 				bool *ret_stored, struct outbox_error *err);
 
 #endif

@@ -116,7 +116,7 @@ static double held_keys(const struct ob_consumer_view *view)
 
 static double full(const struct ob_consumer_view *view)
 {
-	return told(view) ? told(view)->full : NAN;
+	return told(view) ? (double)told(view)->full : NAN;
 }
 
 static double in_flight(const struct ob_consumer_view *view)
@@ -127,14 +127,14 @@ static double in_flight(const struct ob_consumer_view *view)
 static double source_up(const struct ob_consumer_view *view)
 {
 	return told(view) && told(view)->source_state[0]
-		       ? strcmp(told(view)->source_state, "up") == 0
+		       ? (double)(strcmp(told(view)->source_state, "up") == 0)
 		       : NAN;
 }
 
 static double handler_up(const struct ob_consumer_view *view)
 {
 	return told(view) && told(view)->handler_state[0]
-		       ? strcmp(told(view)->handler_state, "up") == 0
+		       ? (double)(strcmp(told(view)->handler_state, "up") == 0)
 		       : NAN;
 }
 

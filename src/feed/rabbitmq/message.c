@@ -52,7 +52,7 @@ static bool is_integer(const amqp_field_value_t *value, int64_t *ret)
 {
 	switch (value->kind) {
 	case AMQP_FIELD_KIND_I8:
-		*ret = value->value.i8;
+		*ret = (int)value->value.i8;
 		return true;
 	case AMQP_FIELD_KIND_U8:
 		*ret = value->value.u8;
