@@ -142,7 +142,7 @@ static const char *const breakers[] = { "closed", "half_open", "open" };
 
 static double breaker(const struct ob_consumer_view *view, size_t word)
 {
-	return told(view) ? strcmp(told(view)->breaker, breakers[word]) == 0 : NAN;
+	return told(view) ? (double)(strcmp(told(view)->breaker, breakers[word]) == 0) : NAN;
 }
 
 /* Counters of each process, since its start, together. */

@@ -40,7 +40,7 @@ static bool mark_forgotten(struct ob_batch *batch, struct ob_message *m)
 		rest.n--;
 	}
 	rest = rest.n > 0 ? (struct ob_str){ rest.p + 1, rest.n - 1 } : OB_STR("}");
-	while (blanks < rest.n && memchr(" \t\r\n", rest.p[blanks], 4))
+	while (blanks < rest.n && strchr(" \t\r\n", rest.p[blanks]) && rest.p[blanks])
 		blanks++;
 	ob_buf_adds(&out, mark);
 	if (blanks < rest.n && rest.p[blanks] != '}')

@@ -92,7 +92,8 @@ static void add_last(struct ob_metrics_data *sum, const struct ob_metrics_data *
 	}
 }
 
-void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
+/* What happened, and what is there now. */
+static void sum_counts(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
 {
 #define X(name, help) sum->name += part->name;
 	OB_COUNTER_MAP(X)
@@ -103,6 +104,11 @@ void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *p
 #undef X
 	for (int i = 0; i < OB_WHY_COUNT; i++)
 		sum->waits[i] += part->waits[i];
+}
+
+void ob_metrics_add(struct ob_metrics_data *sum, const struct ob_metrics_data *part)
+{
+	sum_counts(sum, part);
 	sum->fetch_us += part->fetch_us;
 	sum->settle_us += part->settle_us;
 	if (part->last_fetch_us > sum->last_fetch_us)

@@ -249,7 +249,7 @@ static int take_snapshot(const struct ob_message *message, struct ob_arena *aren
 	if (!out)
 		return no_memory(err);
 	for (size_t i = 0; i < from.n; i++)
-		out[i] = (unsigned char)from.p[i] < ' ' ? ' ' : from.p[i];
+		out[i] = (char)((unsigned char)from.p[i] < ' ' ? ' ' : from.p[i]);
 	*ret = (struct ob_str){ out, from.n };
 	return 0;
 }
