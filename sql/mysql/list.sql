@@ -140,9 +140,9 @@ m.{seq} > :after AND m.{seq} < :before AND (:id IS NULL OR m.{id} = {>this_id}) 
 {>list_columns} {>from_id} {>in_order}
 
 -- name: list_stream
--- Events of a stream by the index of its versions.
+-- Events of a stream by the index of its versions, which is not forced: a log that is partitioned has none.
 {>list_columns}
-  FROM (SELECT m.{seq} AS seq FROM {outbox} AS m {?sequence_number}FORCE INDEX ({name:uniq_aggregate_sequence}){/}
+  FROM (SELECT m.{seq} AS seq FROM {outbox} AS m
          WHERE m.{target} = :stream AND m.{aggregate_type} = :aggregate_type AND m.{aggregate_id} = :aggregate_id
            {?sequence_number}AND m.{sequence_number} > 0 AND m.{sequence_number} < :before_version ORDER BY m.{sequence_number} DESC{/}
            {!sequence_number}AND m.{seq} < 0{/} LIMIT :limit) AS f
