@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   handled BIGINT NOT NULL DEFAULT 0,
   duplicates BIGINT NOT NULL DEFAULT 0,
   failed BIGINT NOT NULL DEFAULT 0,
-  lag BIGINT,
+  lag_messages BIGINT,
   oldest_us BIGINT
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 {>collation};
 
@@ -114,7 +114,7 @@ SELECT epoch, owner <=> :owner, owner IS NOT NULL, lease_until FROM {fn:consumer
 
 -- name: consumer_renew
 UPDATE {fn:consumers} SET lease_until = TIMESTAMPADD(MICROSECOND, :ttl, UTC_TIMESTAMP(6)), updated_at = UTC_TIMESTAMP(6),
-       handled = handled + :handled, duplicates = duplicates + :duplicates, failed = failed + :failed, lag = :lag, oldest_us = :oldest
+       handled = handled + :handled, duplicates = duplicates + :duplicates, failed = failed + :failed, lag_messages = :lag, oldest_us = :oldest
  WHERE name = :consumer AND owner = :owner AND epoch = :epoch
 
 -- name: consumer_count
@@ -147,7 +147,7 @@ SELECT 1 FROM {fn:consumers} WHERE name = :consumer AND epoch = :epoch LOCK IN S
 
 -- name: consumer_list
 SELECT c.name, c.source, c.owner, c.epoch, c.owner IS NOT NULL AND c.lease_until > UTC_TIMESTAMP(6), c.updated_at, c.handled, c.duplicates, c.failed,
-       COALESCE(c.lag, -1), COALESCE(c.oldest_us, -1), COUNT(p.n), COALESCE(SUM(p.state >= 2), 0), MIN(p.since), UTC_TIMESTAMP(6)
+       COALESCE(c.lag_messages, -1), COALESCE(c.oldest_us, -1), COUNT(p.n), COALESCE(SUM(p.state >= 2), 0), MIN(p.since), UTC_TIMESTAMP(6)
   FROM {fn:consumers} AS c LEFT JOIN {fn:parked} AS p ON p.consumer = c.name
  WHERE :consumer IS NULL OR c.name = :consumer
  GROUP BY c.name ORDER BY c.name

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   handled bigint NOT NULL DEFAULT 0,
   duplicates bigint NOT NULL DEFAULT 0,
   failed bigint NOT NULL DEFAULT 0,
-  lag bigint,
+  lag_messages bigint,
   oldest_us bigint
 );
 -- Processes that consume, and what they tell of themselves: JSON.
@@ -108,7 +108,7 @@ SELECT epoch, (owner = :owner::uuid)::int, (owner IS NOT NULL)::int, lease_until
 -- name: consumer_renew
 UPDATE {fn:consumers} SET lease_until = clock_timestamp() + :ttl::bigint * interval '1 microsecond', updated_at = clock_timestamp(),
        handled = handled + :handled::bigint, duplicates = duplicates + :duplicates::bigint, failed = failed + :failed::bigint,
-       lag = :lag::bigint, oldest_us = :oldest::bigint
+       lag_messages = :lag::bigint, oldest_us = :oldest::bigint
  WHERE name = :consumer AND owner = :owner::uuid AND epoch = :epoch::bigint
 
 -- name: consumer_count
@@ -142,7 +142,7 @@ SELECT 1 FROM {fn:consumers} WHERE name = :consumer AND epoch = :epoch::bigint F
 
 -- name: consumer_list
 SELECT c.name, c.source, c.owner, c.epoch, (c.owner IS NOT NULL AND c.lease_until > clock_timestamp())::int, c.updated_at, c.handled, c.duplicates, c.failed,
-       coalesce(c.lag, -1), coalesce(c.oldest_us, -1),
+       coalesce(c.lag_messages, -1), coalesce(c.oldest_us, -1),
        count(p.n), count(p.n) FILTER (WHERE p.state >= 2), min(p.since), clock_timestamp()
   FROM {fn:consumers} AS c LEFT JOIN {fn:parked} AS p ON p.consumer = c.name
  WHERE :consumer::text IS NULL OR c.name = :consumer::text

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS {fn:consumers} (
   handled INTEGER NOT NULL DEFAULT 0,
   duplicates INTEGER NOT NULL DEFAULT 0,
   failed INTEGER NOT NULL DEFAULT 0,
-  lag INTEGER,
+  lag_messages INTEGER,
   oldest_us INTEGER
 ) STRICT, WITHOUT ROWID;
 -- Processes that consume, and what they tell of themselves: JSON.
@@ -92,7 +92,7 @@ SELECT epoch, owner IS :owner, owner IS NOT NULL, lease_until FROM {fn:consumers
 
 -- name: consumer_renew
 UPDATE {fn:consumers} SET lease_until = :now + :ttl, updated_at = :now, handled = handled + :handled, duplicates = duplicates + :duplicates,
-       failed = failed + :failed, lag = :lag, oldest_us = :oldest
+       failed = failed + :failed, lag_messages = :lag, oldest_us = :oldest
  WHERE name = :consumer AND owner = :owner AND epoch = :epoch;
 
 -- name: consumer_count
@@ -124,7 +124,7 @@ SELECT 1 FROM {fn:consumers} WHERE name = :consumer AND epoch = :epoch;
 
 -- name: consumer_list
 SELECT who.name, who.source, who.owner, who.epoch, who.owner IS NOT NULL AND who.lease_until > :now, who.updated_at, who.handled, who.duplicates, who.failed,
-       coalesce(who.lag, -1), coalesce(who.oldest_us, -1),
+       coalesce(who.lag_messages, -1), coalesce(who.oldest_us, -1),
        count(p.n), count(p.n) FILTER (WHERE p.state >= 2), min(p.since), :now
   FROM {fn:consumers} AS who LEFT JOIN {fn:parked} AS p ON p.consumer = who.name
  WHERE :consumer IS NULL OR who.name = :consumer
