@@ -63,7 +63,9 @@ SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.read_only, @@GLOBAL.auto_increment
 SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'
 
 -- name: durability
-SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog
+-- And whether the server returns a text of JSON_TABLE with its escapes, as MariaDB 10.11.7 does: settles send keys that way.
+SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,
+       (SELECT t.x <> '"' FROM JSON_TABLE(JSON_ARRAY('"'), '$[*]' COLUMNS (x VARCHAR(9) PATH '$')) AS t)
 
 -- name: prepared
 XA RECOVER

@@ -207,7 +207,7 @@ OB_TEST(mysql_answers)
 
 	again();
 	my_judge(&h, &found);
-	expect_all_ok(7);
+	expect_all_ok(8);
 	h.flush_log = 2;
 	my_judge(&h, &found);
 	expect_level("flush_log", OB_LEVEL_WARNING, "is 2");
@@ -215,6 +215,10 @@ OB_TEST(mysql_answers)
 	h.log_bin = false;
 	my_judge(&h, &found);
 	expect_level("log_bin", OB_LEVEL_WARNING, "the binary log is off");
+	h = good;
+	h.keeps_escapes = true;
+	my_judge(&h, &found);
+	expect_level("json_table", OB_LEVEL_WARNING, "a quote or a backslash");
 	h = good;
 	h.sync_binlog = 0;
 	my_judge(&h, &found);

@@ -16,7 +16,18 @@
 /* A transaction that is open for longer, and more versions that wait for purge, are told. */
 enum { OLD_S = 300, NOT_PURGED = 1000000 };
 
-enum { FLUSH_LOG, LOG_BIN, SYNC_BINLOG, GALERA, PREPARED, OLDEST, PURGE, PROCESS, PARTS };
+enum {
+	FLUSH_LOG,
+	LOG_BIN,
+	SYNC_BINLOG,
+	GALERA,
+	JSON_TEXTS,
+	PREPARED,
+	OLDEST,
+	PURGE,
+	PROCESS,
+	PARTS
+};
 
 const struct ob_check my_checks[] = {
 	[FLUSH_LOG] = { "flush_log", "Commits reach the disk: innodb_flush_log_at_trx_commit is 1.",
@@ -28,6 +39,8 @@ const struct ob_check my_checks[] = {
 			  "set it to 1" },
 	[GALERA] = { "galera", "The server is no node of a Galera cluster.",
 		     "let all producers of the outbox write to one node" },
+	[JSON_TEXTS] = { "json_table", "JSON_TABLE returns a text without its escapes.",
+			 "update MariaDB to the newest release of its series" },
 	[PREPARED] = { "prepared_transactions", "No XA transaction was left prepared.",
 		       "look at XA RECOVER, and XA COMMIT or XA ROLLBACK what was left behind" },
 	[OLDEST] = { "oldest_transaction", "No transaction has been open for five minutes.",
@@ -116,6 +129,14 @@ void my_judge(const struct my_health *h, struct ob_findings *out)
 		ob_finding_add(out, &my_checks[GALERA], OB_LEVEL_WARNING,
 			       "this server is a node of a Galera cluster: messages of a key keep "
 			       "their order only while all producers write to this one node");
+	if (h->keeps_escapes)
+		ob_finding_add(out, &my_checks[JSON_TEXTS], OB_LEVEL_WARNING,
+			       "JSON_TABLE of this server returns texts with their escapes: a "
+			       "failing message whose key has a quote or a backslash does not hold "
+			       "back the next one of its key, and errors are shown with escapes");
+	else
+		ob_finding_add(out, &my_checks[JSON_TEXTS], OB_LEVEL_OK,
+			       "JSON_TABLE returns texts as they are");
 	judge_transactions(h, out);
 	if (h->sees_statements)
 		ob_finding_add(out, &my_checks[PROCESS], OB_LEVEL_OK,
@@ -152,6 +173,7 @@ static int ask_settings(struct my_store *s, struct my_health *h, struct ob_err *
 		h->flush_log = my_int(&p, 0);
 		h->log_bin = my_int(&p, 1) != 0;
 		h->sync_binlog = my_int(&p, 2);
+		h->keeps_escapes = my_int(&p, 3) != 0;
 	}
 	my_use(&p, 1);
 	if (r == 0 && my_step(&p))

@@ -8,6 +8,7 @@
 struct my_health {
 	int64_t flush_log, sync_binlog; /* the settings; 1 is safe */
 	bool log_bin;
+	bool keeps_escapes;          /* JSON_TABLE returns a text with its escapes */
 	int64_t cluster;             /* nodes of a Galera cluster; 0: it is none */
 	bool sees_statements;        /* this user sees what others run */
 	int64_t prepared;            /* XA transactions; -1: not known */
