@@ -7,6 +7,8 @@ SEEDS ?= 100000
 DEMO_SECONDS ?= 20
 TORTURE_SECONDS ?= 60
 TESTFLAGS ?=
+# From Meson 1.7 on, "all" leaves out what only tests need.
+WITH_TESTS = all meson-test-prereq
 BENCHFLAGS ?=
 MATRIXFLAGS ?=
 
@@ -27,11 +29,11 @@ bench: ## measure the release build beside the baseline: an hour and a half, BEN
 	build/bench/outbox-bench --json build/bench.json --markdown build/bench.md --svg build/bench.svg $(BENCHFLAGS)
 
 test: build-test/build.ninja ## run the tests
-	ninja -C build-test
+	ninja -C build-test $(WITH_TESTS)
 	tools/run-tests build-test $(TESTFLAGS)
 
 asan: build-asan/build.ninja ## run the tests under AddressSanitizer and UBSan
-	ninja -C build-asan
+	ninja -C build-asan $(WITH_TESTS)
 	ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		tools/run-tests build-asan --timeout-multiplier 4 $(TESTFLAGS)
 
@@ -40,7 +42,7 @@ threads: build-tsan/build.ninja ## run the tests of threads, and only these, und
 	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 --suite threads $(TESTFLAGS)
 
 tsan: build-tsan/build.ninja ## run the tests under ThreadSanitizer
-	ninja -C build-tsan
+	ninja -C build-tsan $(WITH_TESTS)
 	TSAN_OPTIONS=halt_on_error=1 tools/run-tests build-tsan --timeout-multiplier 8 $(TESTFLAGS)
 
 sim: build-test/build.ninja ## run the simulator over SEEDS seeds
@@ -48,14 +50,14 @@ sim: build-test/build.ninja ## run the simulator over SEEDS seeds
 	build-test/tests/sim/sim --seeds $(SEEDS) --jobs $$(nproc)
 
 torture: build-test/build.ninja ## kill and pause relays for TORTURE_SECONDS on each database
-	ninja -C build-test
+	ninja -C build-test $(WITH_TESTS)
 	TORTURE_SECONDS=$(TORTURE_SECONDS) CK_DEFAULT_TIMEOUT=$$(( $(TORTURE_SECONDS) + 280 )) \
 		tools/run-tests build-test --timeout-multiplier 0 --num-processes 1 --verbose \
 		torture-sqlite torture-postgres torture-mysql
 
 matrix-servers: build-test/build.ninja ## fetch servers of many versions and test with each; an hour, see docs/servers.md
 	-tools/setup servers
-	ninja -C build-test
+	ninja -C build-test $(WITH_TESTS)
 	tools/matrix-servers $(MATRIXFLAGS)
 
 fuzz: build-fuzz/build.ninja ## run each fuzz target for FUZZ_SECONDS
